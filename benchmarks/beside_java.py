@@ -34,7 +34,7 @@ from confluent_kafka import Consumer, TopicPartition
 from benchmarks.file_stream import LINE_BYTES, POLL_S, Bench, find_runtime, write_lines
 from tests.support.agents.rest_client import call_url
 from tests.support.names import unique_name
-from tests.support.plugins.java_plugin_jars import file_connectors
+from tests.support.plugins.java_jars import file_connectors
 from tests.support.servers.kafka import Servers
 
 TIMEOUT_S = 600.0

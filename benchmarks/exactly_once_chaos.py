@@ -23,7 +23,7 @@ from typing import Any
 from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
 from pyconnect_sandbox.jars import find_runtime
 from tests.support.chaos.chaos import ENABLED, Chaos
-from tests.support.plugins.java_plugin_jars import file_connectors
+from tests.support.plugins.java_jars import file_connectors
 from tests.support.servers.cluster import cluster_of
 
 MODES = ("exactly-once", "at-least-once")

@@ -31,7 +31,7 @@ from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_sandbox.connect_worker import JavaConnectWorker, WorkerLaunch
 from pyconnect_sandbox.jars import find_runtime
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.fakes.children import MemoryOffsetStore, RecordingListener
+from tests.support.fakes.children_world import MemoryOffsetStore, RecordingListener
 from tests.support.names import unique_name
 from tests.support.servers.kafka import Servers
 

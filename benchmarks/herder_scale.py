@@ -37,8 +37,8 @@ from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
 from pyconnect_sandbox.connect_worker import AgentProcess, WorkerLaunch, worker_properties
 from pyconnect_sandbox.jars import find_runtime
-from tests.support.agents.stopped_connectors import stopped, write_stopped_connectors
 from tests.support.eventually import eventually
+from tests.support.servers.cluster import stopped, write_stopped_connectors
 
 MIB = 1024 * 1024
 GROUP = "scale"

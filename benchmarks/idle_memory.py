@@ -27,7 +27,7 @@ from pyconnect_sandbox.jars import find_runtime
 from tests.support.agents.rest_client import call_url
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.plugins.java_plugin_jars import file_connectors
+from tests.support.plugins.java_jars import file_connectors
 from tests.support.servers.kafka import Servers
 
 SETTLE_S = 20.0

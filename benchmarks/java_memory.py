@@ -38,7 +38,7 @@ from pyconnect_sandbox.connect_worker import AgentProcess, JavaConnectWorker
 from tests.support.agents.rest_client import call_url
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.plugins.java_plugin_jars import file_connectors
+from tests.support.plugins.java_jars import file_connectors
 from tests.support.servers.kafka import Servers
 
 Worker: TypeAlias = AgentProcess | JavaConnectWorker

@@ -79,9 +79,9 @@ def differences(api: KafkaApi) -> Iterator[str]:
 def worker_differences(releases: Mapping[str, Path], directory: Path) -> Iterator[str]:
     """Yield the requests that Java workers of two releases answer differently, with the answers."""
     from pyconnect_sandbox.jars import find_runtime
-    from tests.java.config_cases import CONFIG_CASES
     from tests.java.kafka_4_4 import runtime_with_file_connectors
     from tests.java.plugin_answers import comparable, on_both
+    from tests.java.test_conformity import CONFIG_CASES
     from tests.support.rest_scenarios import SCENARIOS
     from tests.support.servers.kafka import Servers
 

@@ -1,14 +1,15 @@
 """Fixtures of every tier. A tier that cannot start raises: it never skips."""
 
-from __future__ import annotations
-
+import asyncio
+import functools
 import inspect
 import os
 import signal
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import ParamSpec
 
 import pytest
 from hypothesis import settings
@@ -24,7 +25,7 @@ from pyconnect_sandbox.connect_worker import (
 from pyconnect_sandbox.jars import find_runtime
 from pyconnect_sandbox.runtime import KafkaRuntime
 from pyconnect_sandbox.server import Server
-from tests.support.event_loop import LIMIT_S, on_event_loop
+from tests.support.agents.agent import Agents, closing
 from tests.support.names import unique_name as make_unique_name
 from tests.support.seeds import LONG
 from tests.support.servers.kafka import (
@@ -33,10 +34,31 @@ from tests.support.servers.kafka import (
     SharedAgentWorker,
     SharedBroker,
     SharedJavaWorker,
+    shared_broker,
+    shared_server,
 )
 from tests.support.servers.schema_registry_server import SchemaRegistryServer, find_registry
 from tests.support.servers.secured import SecuredBroker, secured_config
-from tests.support.servers.shared_servers import shared_broker, shared_server
+
+Arguments = ParamSpec("Arguments")
+LIMIT_S = 240.0
+
+
+def on_event_loop(
+    test: Callable[Arguments, Awaitable[None]], limit_s: float = LIMIT_S
+) -> Callable[Arguments, None]:
+    """Run a test on an event loop of its own; TimeoutError after `limit_s` seconds."""
+
+    async def limited(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        async with asyncio.timeout(limit_s):
+            await test(*args, **kwargs)
+
+    @functools.wraps(test)
+    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        asyncio.run(limited(*args, **kwargs))
+
+    return run
+
 
 # Without the extra `reconcile` the tier of Spark is empty, which pytest's exit code says.
 collect_ignore = [] if find_spec("pyspark") else ["spark"]
@@ -123,6 +145,21 @@ def kafka_broker(request: pytest.FixtureRequest, session_directory: Path) -> Ite
     config = BrokerConfig(runtime=runtime, directory=session_directory, properties=soon)
     with shared_broker(session_directory, "broker", config) as broker:
         yield broker
+
+
+@pytest.fixture
+def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
+    """Makes agents of the test's own on the session's broker, and ends them with it."""
+    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path))
+
+
+@pytest.fixture(scope="module")
+def module_agents(
+    kafka_broker: SharedBroker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Agents]:
+    """Makes agents that the tests of a module share."""
+    directory = tmp_path_factory.mktemp("agents")
+    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, directory))
 
 
 @pytest.fixture(scope="session")

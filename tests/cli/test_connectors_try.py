@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.cases import cases
-from tests.support.plugins.idle_connectors import idle_source
+from tests.support.plugins.bad_plugins import idle_source
 
 pytestmark = pytest.mark.wire
 

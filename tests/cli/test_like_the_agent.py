@@ -41,7 +41,7 @@ from pyconnect_clients.config_values import is_secret_key
 from pyconnect_clients.connect_names import leader_transactional_id
 from tests.support.agents.worker_properties import distributed
 from tests.support.cases import cases
-from tests.support.servers.acls import sasl
+from tests.support.servers.secured import sasl
 
 NAMES = st.text(min_size=1, max_size=8)
 CERTIFICATES = {"ssl.keystore.certificate.chain", "ssl.truststore.certificates"}

@@ -1,7 +1,5 @@
 """Fixtures for tests beside Java workers."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_sandbox.runtime import KafkaRuntime

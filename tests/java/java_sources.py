@@ -1,7 +1,5 @@
 """Java plugins of a test's own, compiled against Kafka's jars."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path

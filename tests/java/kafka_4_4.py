@@ -4,8 +4,6 @@ Maven Central has no `connect-file` 4.4.0. That of 4.3.1 needs one class that 4.
 class below has its name and calls the moved one.
 """
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

@@ -1,14 +1,27 @@
-"""Answers of two workers about plugins, in forms that can be compared."""
+"""Answers of two workers about plugins, in forms that can be compared.
 
-from __future__ import annotations
+Plugins that an agent has and a bare Java worker lacks: see docs/reference/compatibility.md.
+"""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tests.java.our_own_plugins import is_our_own
 from tests.support.agents.rest_client import Answer, call_url
+
+OUR_OWN_PLUGINS = re.compile(
+    r"io\.confluent\.connect\..*|org\.apache\.kafka\.connect\.(tools|integration)\..*"
+    r"|pyconnect_(connectors|testkit|agent\.builtin\.expressions)\..*"
+)
+"""Confluent's converters, test connectors, the generator, expressions, connectors of extras."""
+
+
+def is_our_own(class_name: object) -> bool:
+    """Whether a Java worker out of Apache's archive does not have this class."""
+    return OUR_OWN_PLUGINS.fullmatch(str(class_name)) is not None
+
 
 JSON = {"Content-Type": "application/json"}
 OUR_OWN_KEYS = frozenset({"on.truncate"})

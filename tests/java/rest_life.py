@@ -4,8 +4,6 @@ Each step is a request and, where a worker needs a moment, a condition to wait f
 from worker to worker by nature (addresses, versions, this run's names) is masked.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -13,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.agents.rest_client import Answer, call_url
-from tests.support.agents.worker_rest import is_momentary
+from tests.support.agents.rest_client import Answer, call_url, is_momentary
 from tests.support.eventually import eventually
 
 JSON = {"Content-Type": "application/json"}

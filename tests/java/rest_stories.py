@@ -4,8 +4,6 @@ Each story is told to one worker, on a connector of its own. Requests that are p
 are in `rest_scenarios`; here the steps depend on those before them.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -4,8 +4,6 @@ A broker with StandardAuthorizer, SASL users, one Java worker with exactly-once 
 nothing of its configuration, so `acls` has its file.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

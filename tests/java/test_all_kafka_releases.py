@@ -1,8 +1,6 @@
 """One agent with a location for each known release of Kafka: the host's classes work on all."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,12 +11,11 @@ import pytest
 from pyconnect_clients.plugin_jars.kafka_links import kafka_api
 from pyconnect_sandbox.jars import fetched
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.java.java_processes import java_processes
 from tests.java.java_sources import compiled
-from tests.support.agents.agent import STRING_CONVERTER, Agent, Agents, closing
+from tests.support.agents.agent import STRING_CONVERTER, Agent, Agents, java_processes
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.plugins.java_plugin_jars import PACKAGE, SOURCES
+from tests.support.plugins.java_jars import PACKAGE, SOURCES
 from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.topics import create_topics, read_topic
 
@@ -99,11 +96,7 @@ def location(runtime: KafkaRuntime, release: str, directory: Path) -> Place:
     number = release.replace(".", "")
     expression = OLD if kafka_api().bit(release) < kafka_api().bit("4.4") else NEW
     package = f"{PACKAGE}{number}"
-    changes = {
-        PACKAGE: package,
-        '"1.2.3"': expression,
-        '"number "': f'{expression} + " number "',
-    }
+    changes = {PACKAGE: package, '"1.2.3"': expression, '"number "': f'{expression} + " number "'}
     if kafka_api().bit(release) >= kafka_api().bit("4.1"):
         changes["this.config = config;"] = f"this.config = config; {METRICS}"
     sources = {}
@@ -130,8 +123,12 @@ def places(kafka_runtime: KafkaRuntime, tmp_path: Path) -> list[Place]:
 
 @pytest.fixture(params=["enabled", "disabled"])
 def agent(
-    request: pytest.FixtureRequest, places: list[Place], kafka_broker: SharedBroker, tmp_path: Path
-) -> Iterator[Agent]:
+    request: pytest.FixtureRequest,
+    agents: Agents,
+    places: list[Place],
+    kafka_broker: SharedBroker,
+    tmp_path: Path,
+) -> Agent:
     properties = {
         "plugin.path": str(tmp_path / "plugins"),
         "exactly.once.source.support": request.param,
@@ -139,8 +136,7 @@ def agent(
         "agent.java.kafka.releases": f"3.*=3.9, 4.2={fetched(kafka_api().version('4.2'))}",
     }
     create_topics(kafka_broker.bootstrap_servers, [place.topic for place in places])
-    for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path)):
-        yield agents.start(properties=properties)
+    return agents.start(properties=properties)
 
 
 def errors(agent: Agent, config: Mapping[str, str]) -> dict[str, list[str]]:

@@ -1,7 +1,5 @@
 """A Java worker and an agent in one group, both with Apache's BasicAuthSecurityRestExtension."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterator, Sequence
@@ -20,8 +18,7 @@ from pyconnect_sandbox.connect_worker import (
     worker_properties,
 )
 from tests.support.agents.agent import STRING_CONVERTER, source_config
-from tests.support.agents.rest_client import Answer, call_url
-from tests.support.agents.worker_rest import WorkerRest
+from tests.support.agents.rest_client import Answer, WorkerRest, call_url
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.maven_plugins import BASIC_AUTH, location_of

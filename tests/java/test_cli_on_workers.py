@@ -1,17 +1,20 @@
-"""The command line's own verbs, with the same expectations of Apache's worker and of our agent."""
-
-from __future__ import annotations
+"""The command line's verbs on Apache's worker and on our agent: dead letters and backups too."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+import httpx
 import pytest
 
+from tests.support.agents.agent import append_lines, sink_config, source_config
 from tests.support.commands.pyconnect_command import Command
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.kafka import SharedBroker, SharedJavaWorker
+from tests.support.servers.topics import create_topics, produce, read_topic
 
 pytestmark = pytest.mark.java
 
@@ -133,3 +136,146 @@ def test_a_worker_reports_health_info_plugins_and_loggers(command: Command) -> N
     assert command("loggers", "get", logger) == 0
     assert command.out.strip() == "DEBUG"
     assert command("loggers", "set", logger, "LOUD") == 2
+
+
+BAD_JSON = (b"{bad 1", b"{bad 22")
+BAD_PRICE = (b'{"price": "12 EUR"}', b'{"price": "7 EUR"}')
+
+
+def test_letters_of_a_java_worker_are_grouped_and_replayed(
+    java_worker: SharedJavaWorker, kafka_broker: SharedBroker, tmp_path: Path
+) -> None:
+    """Two causes, whatever the values; mended records pass the sink that refused them."""
+    command = Command(tmp_path / "home", java_worker.url, kafka_broker.bootstrap_servers)
+    topic, dead, sink = (unique_name(each) for each in ("orders", "dead", "sink"))
+    create_topics(kafka_broker.bootstrap_servers, [topic, dead])
+    headers = [("h", b"\xff"), ("none", None)]
+    produce(kafka_broker.bootstrap_servers, topic, *BAD_JSON, *BAD_PRICE, key=b"k", headers=headers)
+    out = tmp_path / "out"
+    config = {
+        "connector.class": "FileStreamSink",
+        "topics": topic,
+        "file": str(out),
+        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter.schemas.enable": "false",
+        "transforms": "cast",
+        "transforms.cast.type": "org.apache.kafka.connect.transforms.Cast$Value",
+        "transforms.cast.spec": "price:int32",
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": dead,
+        "errors.deadletterqueue.topic.replication.factor": "1",
+        "errors.deadletterqueue.context.headers.enable": "true",
+    }
+    settings = [word for key, value in config.items() for word in ("-s", f"{key}={value}")]
+    assert command("connectors", "create", sink, *settings, "--wait", "RUNNING") == 0, command.err
+
+    def groups() -> dict[str, Any]:
+        assert command("connectors", "dlq", sink, "-o", "json") == 0, command.err
+        return {group["stage"]: group for group in json.loads(command.out)}
+
+    eventually(lambda: sum(group["count"] for group in groups().values()) == 4, describe=groups)
+    found = groups()
+    assert {stage: group["count"] for stage, group in found.items()} == {
+        "VALUE_CONVERTER": 2,
+        "TRANSFORMATION": 2,
+    }
+    failed = found["TRANSFORMATION"]
+    assert failed["processor"] == "org.apache.kafka.connect.transforms.Cast$Value"
+    assert failed["exception"] == "org.apache.kafka.connect.errors.DataException"
+    assert failed["topic"] == topic
+    assert found["VALUE_CONVERTER"]["root"].startswith("com.fasterxml.jackson.core.")
+    assert failed["example"]["error"]["connector.name"] == sink
+
+    mend = '.price |= (rtrimstr(" EUR") | tonumber)'
+    replay = ("dlq", "replay", sink, "--group", failed["group"], "--mend", mend, "--yes")
+    assert command(*replay) == 0, command.err
+    eventually(lambda: out.read_text().splitlines() == ["{price=12}", "{price=7}"])
+    records = read_topic(kafka_broker.bootstrap_servers, topic, committed=True)
+    replayed = records[4:]
+    assert [record.value() for record in replayed] == [b'{"price":12}', b'{"price":7}']
+    assert [record.headers() for record in replayed] == [headers, headers]
+    assert [record.timestamp() for record in replayed] == [r.timestamp() for r in records[2:4]]
+    assert {stage: group["left"] for stage, group in groups().items()} == {
+        "VALUE_CONVERTER": 2,
+        "TRANSFORMATION": 0,
+    }
+    assert command("connectors", "delete", sink, "--yes") == 0, command.err
+
+
+WAIT_S = 150
+
+
+@pytest.mark.timeout(850)
+def test_connectors_of_a_java_worker_come_back(
+    java_worker: SharedJavaWorker, kafka_broker: SharedBroker, tmp_path: Path
+) -> None:
+    """With states and offsets: the source repeats no line. The undo takes them away again."""
+    command = Command(tmp_path / "home", java_worker.url, kafka_broker.bootstrap_servers)
+    lines, copied = tmp_path / "lines", tmp_path / "copied"
+    topic = unique_name("lines")
+    create_topics(kafka_broker.bootstrap_servers, [topic])
+    append_lines(lines, 1, 10)
+    names = [unique_name(name) for name in ("source", "a sink é", "paused", "stopped")]
+    source, sink, paused, stopped = names
+    configs = {
+        source: source_config(lines, topic),
+        sink: sink_config(copied, topic),
+        paused: source_config(lines, unique_name("never")),
+        stopped: source_config(lines, unique_name("never")),
+    }
+    states = {source: "RUNNING", sink: "RUNNING", paused: "PAUSED", stopped: "STOPPED"}
+    with httpx.Client(base_url=f"{java_worker.url}/connectors", timeout=WAIT_S) as client:
+
+        def ask(method: str, name: str, member: str = "", body: Any = None) -> Any:
+            url = f"/{quote(name)}{member}"
+            answer = eventually(
+                lambda: (got := client.request(method, url, json=body)).status_code != 409 and got,
+                WAIT_S,
+            )
+            assert answer.is_success, answer.text
+            return answer.json() if answer.content else None
+
+        def found() -> dict[str, str]:
+            return {
+                name: ask("GET", name, "/status")["connector"]["state"]
+                for name in client.get("").json()
+                if name in configs
+            }
+
+        def offsets() -> list[Any]:
+            return [ask("GET", name, "/offsets")["offsets"] for name in names]
+
+        for name, config in configs.items():
+            client.post(
+                "", json={"name": name, "config": config, "initial_state": states[name]}
+            ).raise_for_status()
+        whole = lines.read_text()
+        eventually(lambda: copied.exists() and copied.read_text() == whole, WAIT_S)
+        eventually(lambda: found() == states and all(offsets()[:2]), WAIT_S, offsets)
+        before = offsets()
+
+        backup = str(tmp_path / "backup")
+        assert command("backup", backup, *names) == 0, command.err
+        for name in names:
+            ask("PUT", name, "/stop")
+            eventually(lambda name=name: not ask("GET", name, "/status")["tasks"], WAIT_S)  # type: ignore[misc]
+            ask("DELETE", name, "/offsets")
+            ask("DELETE", name)
+        eventually(lambda: not found(), WAIT_S)
+
+        append_lines(lines, 11, 20)
+        assert command("restore", backup, *names, "--yes") == 0, command.err
+        undo = next(line for line in command.err.splitlines() if line.startswith("undo: "))
+        eventually(lambda: found() == states, WAIT_S, found)
+        whole = lines.read_text()
+        eventually(lambda: copied.read_text() == whole, WAIT_S, copied.read_text)
+        assert offsets()[2:] == before[2:]
+        for name, config in configs.items():
+            assert ask("GET", name, "/config") == {**config, "name": name}
+        assert command("restore", backup, *names, "--yes", "--no-offsets") == 0, command.err
+        assert found() == states
+
+        words = shlex.split(undo.removeprefix("undo: pyconnect "))
+        assert command(*words, "--yes") == 0, command.err
+        eventually(lambda: not found(), WAIT_S, found)

@@ -5,9 +5,7 @@ herder; the life of a connector is told by a Java worker and by an agent, and co
 documentation are our own. Java promises no order for contents of hash maps.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,16 +15,167 @@ import pytest
 
 from pyconnect_agent.core.plugin_catalog import CONNECT_VERSION, RELEASE_4_4, RELEASE_KEY, RELEASES
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.java.config_cases import CONFIG_CASES, SOURCE
-from tests.java.our_own_plugins import is_our_own
-from tests.java.plugin_answers import definitions, on_both, validation
+from tests.java.plugin_answers import definitions, is_our_own, on_both, validation
 from tests.java.rest_life import Life, Told
 from tests.java.rest_stories import STORIES, Story
 from tests.support.agents.rest_client import call_url
+from tests.support.cases import cases
 from tests.support.names import unique_name
-from tests.support.plugins.java_plugin_jars import file_connectors
+from tests.support.plugins.java_jars import file_connectors
 from tests.support.rest_scenarios import SCENARIOS
 from tests.support.servers.kafka import Servers, SharedBroker, SharedJavaWorker
+
+ConfigValues = Mapping[str, str | None]
+
+SOURCE: ConfigValues = {
+    "connector.class": "FileStreamSource",
+    "name": "case",
+    "topic": "t",
+    "file": "/tmp/file",
+}
+SINK: ConfigValues = {
+    "connector.class": "FileStreamSink",
+    "name": "case",
+    "topics": "t",
+    "file": "/tmp/file",
+}
+_TRANSFORMS = "org.apache.kafka.connect.transforms"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigCase:
+    """`changes` are put over a valid config of the connector class."""
+
+    base: ConfigValues
+    changes: ConfigValues
+
+    @property
+    def connector_class(self) -> str:
+        return str(self.base["connector.class"])
+
+    @property
+    def config(self) -> dict[str, str | None]:
+        return {**self.base, **self.changes}
+
+    @property
+    def name(self) -> str:
+        """For test ids."""
+        return " ".join(
+            [self.connector_class, *(f"{key}={it}" for key, it in self.changes.items())]
+        )
+
+
+def _transform(class_name: str, **settings: str) -> dict[str, str]:
+    return {
+        "transforms": "a",
+        "transforms.a.type": f"{_TRANSFORMS}.{class_name}",
+        **{f"transforms.a.{key.replace('_', '.')}": value for key, value in settings.items()},
+    }
+
+
+def _common() -> Iterator[ConfigValues]:
+    yield {}
+    for key, values in {
+        "name": (None, "", "a\tb", "a;b/c%"),
+        "tasks.max": (None, "0", "x", " 2 "),
+        "tasks.max.enforce": ("false", "perhaps"),
+        "unknown.key": ("x", None),
+        "connector.plugin.version": ("[4,5)", "[4.3.1]"),
+        "key.converter": (
+            "",
+            "nope",
+            "JsonConverter",
+            "org.apache.kafka.connect.json.JsonConverter",
+        ),
+        "key.converter.plugin.version": ("1.0", "4.3.1"),
+        "value.converter": ("org.apache.kafka.connect.file.FileStreamSinkConnector",),
+        "header.converter": (
+            "SimpleHeaderConverter",
+            "org.apache.kafka.connect.storage.StringConverter",
+        ),
+        "errors.tolerance": ("all", "some"),
+        "errors.retry.timeout": ("-1", "x"),
+        "errors.retry.delay.max.ms": ("-1",),
+        "errors.log.enable": ("maybe",),
+        "config.action.reload": ("none", "x"),
+        "predicates": ("p",),
+        "transforms": ("a", "a,a"),
+        "producer.override.acks": ("x",),
+        "producer.override.batch.size": ("x",),
+        "producer.override.unknown": ("x",),
+        "producer.override.client.rack": ("x",),
+        "producer.override.partitioner.rack.aware": ("true",),
+        "consumer.override.metadata.cluster.check.enable": ("false",),
+        "producer.override.bootstrap.resolve.timeout.ms": ("1",),
+        "consumer.override.group.id": ("g",),
+        "consumer.override.max.poll.records": ("x",),
+        "consumer.override.auto.offset.reset": ("never",),
+        "admin.override.retries": ("x",),
+    }.items():
+        for value in values:
+            yield {key: value}
+    yield {
+        "key.converter": "JsonConverter",
+        "key.converter.schemas.enable": "x",
+        "key.converter.schemas.cache.size": "y",
+    }
+    yield {"predicates": "p", "predicates.p.type": "nope"}
+    yield {"transforms": "a", "transforms.a.type": "nope"}
+    yield _transform("InsertField$Value", static_field="f")
+    yield _transform("HoistField$Value")
+    yield _transform("ReplaceField$Key", include="a", exclude="b")
+    yield _transform("TimestampRouter", topic_format="x", predicate="p")
+    yield _transform("ValueToKey", fields="a.b", field_syntax_version="V2")
+    yield _transform("ValueToKey", fields="a.b", field_syntax_version="x")
+    yield _transform("Filter", predicate="p") | {
+        "predicates": "p",
+        "predicates.p.type": f"{_TRANSFORMS}.predicates.TopicNameMatches",
+        "predicates.p.pattern": "x",
+    }
+
+
+def _source() -> Iterator[ConfigValues]:
+    for key, values in {
+        "topic": (None, ""),
+        "file": (None, ""),
+        "topic.creation.groups": ("a", "a,a"),
+        "topic.creation.default.partitions": ("0",),
+        "exactly.once.support": ("required", "x"),
+        "transaction.boundary": ("poll", "connector", "x"),
+        "transaction.boundary.interval.ms": ("0", "x"),
+        "offsets.storage.topic": ("", "own"),
+    }.items():
+        for value in values:
+            yield {key: value}
+    yield {"topic.creation.groups": "a", "topic.creation.a.include": "x"}
+    yield {
+        "topic.creation.groups": "a",
+        "topic.creation.a.include": "x",
+        "topic.creation.a.partitions": "0",
+    }
+
+
+def _sink() -> Iterator[ConfigValues]:
+    for key, values in {
+        "topics": (None, "", "a,a", "t, u ,,v"),
+        "topics.regex": ("x",),
+        "file": (None, ""),
+        "errors.deadletterqueue.topic.name": ("t", "d"),
+        "errors.deadletterqueue.topic.replication.factor": ("x",),
+        "errors.deadletterqueue.context.headers.enable": ("x",),
+    }.items():
+        for value in values:
+            yield {key: value}
+    yield {"topics": None, "topics.regex": "x"}
+    yield {"topics": "", "topics.regex": "x.*"}
+
+
+CONFIG_CASES: tuple[ConfigCase, ...] = (
+    *(ConfigCase(base, changes) for base in (SOURCE, SINK) for changes in _common()),
+    *(ConfigCase(SOURCE, changes) for changes in _source()),
+    *(ConfigCase(SINK, changes) for changes in _sink()),
+)
+
 
 # Some tests ask for hundreds of answers.
 pytestmark = [pytest.mark.java, pytest.mark.timeout(900)]
@@ -103,7 +252,7 @@ def test_an_agent_answers_as_expected(workers: Workers) -> None:
     [CONNECT_VERSION, pytest.param(RELEASE_4_4, marks=pytest.mark.long(only=True))],
     indirect=True,
 )
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+@cases("story", *STORIES, ids=lambda story: story.__name__)
 def test_each_story_is_the_same_on_both(story: Story, workers: Workers, tmp_path: Path) -> None:
     """Every step of it is answered alike, but for addresses and the like."""
     assert differences(*told_by(story, [workers.java_url, workers.agent_url], tmp_path)) == []
@@ -127,7 +276,7 @@ def url_of_agent_with_jar(
 
 @pytest.mark.long(only=True)
 @pytest.mark.timeout(850)
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+@cases("story", *STORIES, ids=lambda story: story.__name__)
 def test_each_story_is_the_same_with_apaches_jar(
     story: Story, java_worker: SharedJavaWorker, url_of_agent_with_jar: str, tmp_path: Path
 ) -> None:
@@ -174,15 +323,13 @@ def test_every_plugin_has_the_same_settings(workers: Workers) -> None:
     assert different == []
 
 
-@pytest.mark.parametrize(
+@cases(
     "plugin",
-    [
-        "nope",
-        "FileStreamSource?version=1",
-        "nope?version=1",
-        "InsertField",
-        "org.apache.kafka.common.config.provider.FileConfigProvider",
-    ],
+    "nope",
+    "FileStreamSource?version=1",
+    "nope?version=1",
+    "InsertField",
+    "org.apache.kafka.common.config.provider.FileConfigProvider",
 )
 def test_a_plugin_that_is_not_there_is_refused_alike(workers: Workers, plugin: str) -> None:
     """Unknown names, unknown versions, kinds that have no settings to show."""
@@ -210,19 +357,17 @@ def of_release(text: str | None, release: str) -> str | None:
 
 
 @pytest.mark.parametrize("workers", [RELEASE_4_4], indirect=True)
-@pytest.mark.parametrize(
+@cases(
     "changes",
-    [
-        {"tasks.max": "number"},
-        {"tasks.max": "text"},
-        {"tasks.max": "text", "errors.tolerance": "number"},
-        {"file": "text", "key.converter": "converter"},
-        {"connector.class": "text"},
-        {"connector.plugin.version": "text"},
-        {"producer.override.linger.ms": "number"},
-        {"config.providers.file.class": "text", "config.providers": "number"},
-        {"config.providers": "x", "config.providers.x.class": "text", "tasks.max": "number"},
-    ],
+    {"tasks.max": "number"},
+    {"tasks.max": "text"},
+    {"tasks.max": "text", "errors.tolerance": "number"},
+    {"file": "text", "key.converter": "converter"},
+    {"connector.class": "text"},
+    {"connector.plugin.version": "text"},
+    {"producer.override.linger.ms": "number"},
+    {"config.providers.file.class": "text", "config.providers": "number"},
+    {"config.providers": "x", "config.providers.x.class": "text", "tasks.max": "number"},
     ids=str,
 )
 def test_references_to_config_providers_are_validated_alike(

@@ -1,7 +1,5 @@
 """`pyconnect connectors try` with Java connectors: no worker, no broker, nothing is left."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
@@ -13,7 +11,7 @@ from typing import Any
 import pytest
 
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.plugins.java_plugin_jars import test_connectors as compiled_connectors
+from tests.support.plugins.java_jars import test_connectors as compiled_connectors
 from tests.support.plugins.maven_plugins import DEBEZIUM, location_of
 from tests.support.servers.postgres import PASSWORD, USER, PostgresServer, running_postgres
 
@@ -111,10 +109,7 @@ def test_values_are_the_same_after_a_python_transformation(
         ({"type": "boolean"}, True),
         ({"type": "bytes"}, "AP8="),
         ({"type": "string", "optional": True}, None),
-        (
-            {"type": "bytes", "name": f"{logical}.Decimal", "version": 1, **scale},
-            "BNI=",
-        ),
+        ({"type": "bytes", "name": f"{logical}.Decimal", "version": 1, **scale}, "BNI="),
         ({"type": "int32", "name": f"{logical}.Date", "version": 1}, 20000),
         ({"type": "int32", "name": f"{logical}.Time", "version": 1}, 86399999),
         ({"type": "int64", "name": f"{logical}.Timestamp", "version": 1}, 1700000000123),

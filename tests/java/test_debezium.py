@@ -1,7 +1,5 @@
 """Debezium's PostgreSQL source and JDBC sink in an agent, through kills of their processes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 
@@ -9,17 +7,21 @@ import psutil
 import psycopg
 import pytest
 
-from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.agents.agent import Agent, Agents, closing
+from tests.support.agents.agent import Agent, Agents
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.maven_plugins import DEBEZIUM, JDBC_SINK, location_of
 from tests.support.seeds import chosen
-from tests.support.servers.abort_markers import aborted_transactions
 from tests.support.servers.cluster import QUICK_GROUP
 from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.postgres import PASSWORD, USER, PostgresServer, running_postgres
-from tests.support.servers.topics import create_topics, open_records, produce, read_topic
+from tests.support.servers.topics import (
+    aborted_transactions,
+    create_topics,
+    open_records,
+    produce,
+    read_topic,
+)
 
 pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.timeout(850)]
 
@@ -51,11 +53,7 @@ def postgres() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="module")
-def agent(
-    kafka_broker: SharedBroker,
-    kafka_runtime: KafkaRuntime,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Agent]:
+def agent(module_agents: Agents) -> Agent:
     locations = [location_of(plugin).parent for plugin in (DEBEZIUM, JDBC_SINK)]
     properties = {
         **QUICK_GROUP,
@@ -65,9 +63,7 @@ def agent(
         "task.shutdown.graceful.timeout.ms": "60000",
         "value.converter": JSON,
     }
-    directory = tmp_path_factory.mktemp("agent")
-    for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, directory)):
-        yield agents.start(properties=properties)
+    return module_agents.start(properties=properties)
 
 
 def test_rows_arrive_once(

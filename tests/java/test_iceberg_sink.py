@@ -1,7 +1,5 @@
 """Apache's Iceberg sink, which takes the consumer out of its context by reflection."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -13,8 +11,7 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
-from tests.java.java_processes import java_processes
-from tests.support.agents.agent import STRING_CONVERTER, Agent, Agents, closing
+from tests.support.agents.agent import STRING_CONVERTER, Agent, Agents, java_processes
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.maven_plugins import ICEBERG_SINK, location_of
@@ -32,12 +29,8 @@ WAIT_S = 180
 
 
 @pytest.fixture
-def agent(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agent]:
-    def started() -> Agents:
-        return Agents(kafka_broker.bootstrap_servers, tmp_path)
-
-    for agents in closing(started):
-        yield agents.start(properties={"plugin.path": str(location_of(ICEBERG_SINK).parent)})
+def agent(agents: Agents) -> Agent:
+    return agents.start(properties={"plugin.path": str(location_of(ICEBERG_SINK).parent)})
 
 
 @pytest.fixture

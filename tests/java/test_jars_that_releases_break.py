@@ -21,7 +21,7 @@ from pyconnect_sandbox.jars import KAFKA_VERSION, find_runtime
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agents.agent import STRING_CONVERTER, Agent, Agents
 from tests.support.agents.agent import closing as closing_agents
-from tests.support.agents.worker_rest import WorkerRest
+from tests.support.agents.rest_client import WorkerRest
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.maven_plugins import (

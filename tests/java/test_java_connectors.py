@@ -1,9 +1,6 @@
-"""Apache's own FileStream connectors, from their jar, in an agent."""
-
-from __future__ import annotations
+"""Apache's own FileStream connectors in an agent, and the ends of Java processes."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +8,26 @@ import psutil
 import pytest
 
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.java.java_processes import java_processes
 from tests.support.agents.agent import (
     STRING_CONVERTER,
     Agent,
     Agents,
     append_lines,
-    closing,
+    java_processes,
     wait_until_equal,
 )
 from tests.support.agents.file_stream import FileStreams, lines_of, write_lines
-from tests.support.agents.worker_rest import WorkerRest
+from tests.support.agents.rest_client import WorkerRest
 from tests.support.eventually import eventually
-from tests.support.servers.abort_markers import aborted_transactions
+from tests.support.names import unique_name
+from tests.support.plugins.java_jars import test_connectors as compiled_connectors
 from tests.support.servers.kafka import SharedBroker, SharedJavaWorker
-from tests.support.servers.topics import open_records, read_topic
+from tests.support.servers.topics import (
+    aborted_transactions,
+    create_topics,
+    open_records,
+    read_topic,
+)
 
 pytestmark = pytest.mark.java
 
@@ -33,10 +35,7 @@ SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 WAIT_S = 150
 ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "5000"}
-INTERVAL = {
-    "transaction.boundary": "interval",
-    "transaction.boundary.interval.ms": "1000",
-}
+INTERVAL = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "1000"}
 # Of a transaction that is open when its process is killed, however slow the machine is.
 NEVER = {"transaction.boundary.interval.ms": "3600000"}
 
@@ -51,47 +50,42 @@ def plugin_path(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFa
     return location.parent
 
 
+@pytest.fixture(scope="module")
+def plain(module_agents: Agents, plugin_path: Path) -> Agent:
+    """At least once."""
+    return module_agents.start(properties={"plugin.path": str(plugin_path)})
+
+
 @pytest.fixture
 def streams(kafka_broker: SharedBroker) -> FileStreams:
     return FileStreams(kafka_broker.bootstrap_servers)
 
 
-@pytest.fixture
-def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
-    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path))
-
-
-def test_lines_go_from_file_to_file(
-    agents: Agents, plugin_path: Path, streams: FileStreams, tmp_path: Path
-) -> None:
+def test_lines_go_from_file_to_file(plain: Agent, streams: FileStreams, tmp_path: Path) -> None:
     """Source and sink run in Java, each connector and task in a process of its own."""
-    agent = agents.start(properties={"plugin.path": str(plugin_path)})
     original, copied = tmp_path / "original", tmp_path / "copied"
     write_lines(original, 5_000)
     awake = {"agent.connector.sleep": "false"}
     source = {**streams.source(original), "connector.class": SOURCE, **awake}
     sink = {**streams.sink(copied), "connector.class": SINK, **awake}
-    agent.create(source["name"], source)
-    agent.create(sink["name"], sink)
+    plain.create(source["name"], source)
+    plain.create(sink["name"], sink)
     wait_until_equal(copied, original)
-    assert len(java_processes(agent)) == 4
+    assert len(java_processes(plain)) == 4
     write_lines(original, 5_000, start=5_000)
     wait_until_equal(copied, original)
+    for name in (source["name"], sink["name"]):
+        plain.do("DELETE", f"/connectors/{name}")
 
 
 def test_positions_count_characters(
-    agents: Agents,
-    plugin_path: Path,
-    java_worker: SharedJavaWorker,
-    kafka_broker: SharedBroker,
-    tmp_path: Path,
+    plain: Agent, java_worker: SharedJavaWorker, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
     """As on a Java worker: the task counts characters, and skips as many bytes when it starts."""
-    agent = agents.start(properties={"plugin.path": str(plugin_path)})
     original = tmp_path / "original"
     original.write_text("zäh\nöd\n")
     found = []
-    for worker in (WorkerRest(java_worker), agent):
+    for worker in (WorkerRest(java_worker), plain):
         streams = FileStreams(kafka_broker.bootstrap_servers)
         name = streams.source_name
         settings = {"connector.class": SOURCE, "value.converter": STRING_CONVERTER}
@@ -152,3 +146,73 @@ def _task_process(agent: Agent) -> psutil.Process:
     """The process of the only task: the connector's has been there longer."""
     parents = [process.parent() for process in java_processes(agent)]
     return max((p for p in parents if p is not None), key=lambda process: process.create_time())
+
+
+SESSION_S = 6
+PROPERTIES = {
+    "session.timeout.ms": str(SESSION_S * 1000),
+    "heartbeat.interval.ms": "500",
+    "task.shutdown.graceful.timeout.ms": "1000",
+    "agent.connector.sleep": "false",
+}
+
+
+@pytest.fixture
+def numbered(
+    agents: Agents, kafka_broker: SharedBroker, kafka_runtime: KafkaRuntime, tmp_path: Path
+) -> Agent:
+    """A worker with a Java source whose task runs."""
+    plugin_path = tmp_path / "plugins"
+    plugin_path.mkdir()
+    compiled_connectors(kafka_runtime, plugin_path)
+    topic = unique_name("numbers")
+    create_topics(kafka_broker.bootstrap_servers, [topic])
+    agent = agents.start(properties={**PROPERTIES, "plugin.path": str(plugin_path)})
+    source = {"connector.class": "io.pyconnect.tests.NumberSource", "topic": topic}
+    agent.create("source", source)
+    agent.wait_for_states("source", "RUNNING", "RUNNING")
+    return agent
+
+
+def await_end(*processes: psutil.Process, timeout_s: float = WAIT_S) -> None:
+    eventually(lambda: not any(map(is_alive, processes)), timeout_s, lambda: processes)
+
+
+def is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_java_processes_end_with_their_task_and_their_worker(numbered: Agent) -> None:
+    """A frozen one is ended when its task is restarted, and any when its parents are killed."""
+    _, frozen = java_processes(numbered)
+    frozen.suspend()
+    numbered.do("POST", "/connectors/source/tasks/0/restart")
+    await_end(frozen)
+    numbered.wait_for_states("source", "RUNNING", "RUNNING")
+    eventually(lambda: len(java_processes(numbered)) == 2, WAIT_S)
+    connector, task = java_processes(numbered)
+    task.suspend()
+    parent = task.parent()
+    assert parent is not None
+    parent.kill()
+    await_end(task)
+    assert is_alive(connector)
+    numbered.wait_for_states("source", "RUNNING", "FAILED")
+    connector.suspend()
+    numbered.kill_supervisor()
+    await_end(connector)
+
+
+def test_java_processes_end_with_the_lease(numbered: Agent) -> None:
+    """A worker process that is frozen cannot renew the leases of its children."""
+    java = java_processes(numbered)
+    assert len(java) == 2
+    worker = numbered.supervisor()
+    worker.suspend()
+    try:
+        await_end(*java, timeout_s=5 * SESSION_S)
+    finally:
+        worker.resume()

@@ -1,10 +1,9 @@
-"""Tasks of plugins whose libraries contradict each other, and the log lines of plugins."""
-
-from __future__ import annotations
+"""Plugin locations that contradict each other, are broken, or bring a Kafka of their own."""
 
 import logging
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,23 @@ import pytest
 
 from pyconnect_agent.java_processes.frames import FrameKind, decode_source
 from pyconnect_agent.java_processes.installation import find_installation
-from pyconnect_agent.java_processes.launch import JavaOptions
-from pyconnect_agent.java_processes.link import JavaLink
+from pyconnect_agent.java_processes.launch import JavaClass, JavaInstallation, JavaOptions
+from pyconnect_agent.java_processes.link import JavaFailure, JavaLink
 from pyconnect_agent.java_processes.process import JavaProcess
+from pyconnect_agent.java_processes.questions import JavaQuestions
+from pyconnect_agent.worker.plugins import find_plugins
+from pyconnect_api import ConnectException
+from pyconnect_clients.plugin_jars.kafka_api import kafka_api
+from pyconnect_clients.plugin_jars.kafka_links import read_links
+from pyconnect_sandbox.jars import KAFKA_VERSION, fetched, known_checksums
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled, connector
+from tests.support.agents.agent import STRING_CONVERTER, Agents
+from tests.support.eventually import eventually
+from tests.support.names import unique_name
 from tests.support.plugins.maven_plugins import RELOAD4J, location_of
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.topics import create_topics, read_topic
 
 pytestmark = pytest.mark.java
 
@@ -198,3 +208,214 @@ def test_lines_of_log4j_1(
     ]
     assert "java.lang.IllegalStateException: why\n\tat old.Old" in caplog.text
     assert [line for line in lines if line[0] == "java.output"] == []
+
+
+PLAIN = """
+package one;
+import java.util.Map;
+import org.apache.kafka.connect.data.*;
+public class Plain implements org.apache.kafka.connect.storage.Converter {
+    @Override public void configure(Map<String, ?> config, boolean isKey) {}
+    @Override public byte[] fromConnectData(String t, Schema s, Object v) { return null; }
+    @Override public SchemaAndValue toConnectData(String t, byte[] v) { return null; }
+}
+"""
+LIBRARY_OF = "package lib; public class Library {{ public static String text() {{ return {}; }} }}"
+
+
+@pytest.fixture(scope="module")
+def plugin_path(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Locations that contradict each other, and locations that cannot be used."""
+    root, built = (tmp_path_factory.mktemp(name) for name in ("plugins", "built"))
+    second = {
+        "two.Two": connector("two.Two", version="lib.Library.text()"),
+        "lib.Library": LIBRARY_OF.format('"2.2"'),
+    }
+    compiled(kafka_runtime, second, root / "two")
+    first = {
+        "one.One": connector("one.One", version="lib.Library.text()"),
+        "lib.Library": LIBRARY_OF.format('"1.1"'),
+        "one.Plain": PLAIN,
+        "exits.Exits": connector("exits.Exits", body="public Exits() { System.exit(7); }"),
+        "prints.Prints": connector(
+            "prints.Prints", body="static { for (int i = 0; i < 9999; i++) System.out.print(i); }"
+        ),
+        "fails.Fails": connector(
+            "fails.Fails", body="static final int BAD = Integer.parseInt(null);"
+        ),
+        "fails.Good": connector("fails.Good", version='"5"'),
+        "fails.Silent": connector("fails.Silent", version='"" + 1 / Integer.parseInt("0")'),
+        "newer.Newer": connector("newer.Newer"),
+        "hangs.Hangs": connector(
+            "hangs.Hangs", body="public Hangs() throws Exception { Thread.sleep(Long.MAX_VALUE); }"
+        ),
+    }
+    compiled(kafka_runtime, first, built / "classes")
+    for package in ("one", "exits", "prints", "fails", "newer"):
+        shutil.move(built / "classes" / package, root / package / package)
+    shutil.move(built / "classes" / "hangs", root.parent / "hanging" / "hangs")
+    shutil.move(built / "classes" / "lib", root / "one" / "lib")
+    shutil.rmtree(root / "two.src")
+    newer = root / "newer" / "newer" / "Newer.class"
+    content = bytearray(newer.read_bytes())
+    content[6:8] = (99).to_bytes(2, "big")
+    newer.write_bytes(content)
+    return root
+
+
+@pytest.fixture(scope="module")
+def installation(kafka_runtime: KafkaRuntime) -> JavaInstallation:
+    return find_installation({"agent.java.kafka.home": str(kafka_runtime.libs)})
+
+
+@pytest.fixture
+def questions(installation: JavaInstallation) -> Iterator[JavaQuestions]:
+    with JavaQuestions(lambda: installation, JavaOptions()) as asked:
+        yield asked
+
+
+def test_locations_have_libraries_of_their_own_and_fail_for_themselves(
+    plugin_path: Path,
+    kafka_runtime: KafkaRuntime,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Contradicting libraries, System.exit, output, a failing initializer, a newer class file."""
+    monkeypatch.setattr("pyconnect_agent.worker.plugins.java_cache", lambda: tmp_path)
+    properties = {
+        "plugin.path": str(plugin_path),
+        "plugin.discovery": "only_scan",
+        "agent.java.kafka.home": str(kafka_runtime.libs),
+    }
+    catalog = find_plugins(properties)
+    found = {
+        plugin.class_name: plugin.version
+        for plugin in catalog.java.plugins
+        if plugin.location.startswith(f"file:{plugin_path}")
+    }
+    assert found == {
+        "one.One": "1.1",
+        "one.Plain": None,
+        "two.Two": "2.2",
+        "prints.Prints": "1.0",
+        "fails.Good": "5",
+        "fails.Silent": None,
+    }
+    assert catalog.find("FileStreamSource")
+    reasons = "\n".join(str(vars(record).get("reason")) for record in caplog.records)
+    for text in (
+        "exits could not be described: The Java process ended by itself with exit code 7",
+        "fails.Fails cannot be used: java.lang.ExceptionInInitializerError: java.lang.Number",
+        "Java plugin newer.Newer cannot be used: newer.Newer needs a newer Java than",
+        "class file version 99",
+    ):
+        assert text in reasons
+
+
+def test_a_question_about_a_plugin_that_ends_its_process_is_answered_with_the_reason(
+    plugin_path: Path, questions: JavaQuestions, installation: JavaInstallation
+) -> None:
+    """And one about a class that is not there, and about one that hangs."""
+    hanging = JavaClass("hangs.Hangs", (str(plugin_path.parent / "hanging"),))
+    with (
+        JavaQuestions(lambda: installation, JavaOptions()) as asked,
+        pytest.raises(ConnectException, match="a plugin took longer than 1 s"),
+    ):
+        asked.describe([hanging], timeout_s=1)
+    gone = {"class": "one.Gone", "jars": [str(plugin_path / "one")]}
+    assert questions.ask("load", plugin=gone, bases=[]) is None
+    with pytest.raises(JavaFailure, match=r"Failed to find the class one\.Gone"):
+        questions.ask("construct", plugin=gone)
+    with pytest.raises(Exception, match="exit code 7"):
+        questions.ask(
+            "construct", plugin={"class": "exits.Exits", "jars": [str(plugin_path / "exits")]}
+        )
+
+
+ONCE = """
+package t;
+import java.util.*;
+import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.connect.connector.Task;
+import org.apache.kafka.connect.data.Schema;
+import org.apache.kafka.connect.source.*;
+public class %(name)s extends SourceConnector {
+    private Map<String, String> config;
+    @Override public String version() { return %(version)s; }
+    @Override public ConfigDef config() { return new ConfigDef(); }
+    @Override public void start(Map<String, String> config) { this.config = config; }
+    @Override public void stop() {}
+    @Override public Class<? extends Task> taskClass() { return Once.class; }
+    @Override public List<Map<String, String>> taskConfigs(int most) { return List.of(config); }
+    public static class Once extends SourceTask {
+        private Map<String, String> config;
+        private boolean done;
+        @Override public String version() { return "1"; }
+        @Override public void start(Map<String, String> config) { this.config = config; }
+        @Override public void stop() {}
+        @Override public List<SourceRecord> poll() throws InterruptedException {
+            if (done) { Thread.sleep(100); return null; }
+            done = true;
+            return List.of(new SourceRecord(
+                Map.of(), Map.of(), config.get("topic"), Schema.STRING_SCHEMA, %(version)s));
+        }
+    }
+}
+"""
+VERSIONS = {
+    # Both exist in this release alone: a method that 4.0 removed, a class that 4.4 has moved.
+    "3.9": (
+        'org.apache.kafka.common.utils.Utils.mkSet("") == null ? "" :'
+        " org.apache.kafka.common.utils.AppInfoParser.getVersion()"
+    ),
+    "4.4": "org.apache.kafka.common.utils.internals.AppInfoParser.getVersion()",
+}
+
+
+def values(broker: SharedBroker, topic: str) -> list[bytes | None]:
+    return [record.value() for record in read_topic(broker.bootstrap_servers, topic)]
+
+
+def test_each_location_runs_with_the_kafka_that_its_classes_need(
+    agents: Agents, kafka_broker: SharedBroker, kafka_runtime: KafkaRuntime, tmp_path: Path
+) -> None:
+    """Two releases beside each other, which no Java worker could run together."""
+    names = {}
+    for release, version in VERSIONS.items():
+        name = f"On{release.replace('.', '')}"
+        libs = fetched(kafka_api().version(release))
+        source = {f"t.{name}": ONCE % {"name": name, "version": version}}
+        compiled(
+            KafkaRuntime(java=kafka_runtime.java, libs=libs), source, tmp_path / "plugins" / name
+        )
+        names[release] = f"t.{name}"
+    agent = agents.start(properties={"plugin.path": str(tmp_path / "plugins")})
+    for release, class_name in names.items():
+        topic = unique_name("release")
+        create_topics(kafka_broker.bootstrap_servers, [topic])
+        config = {
+            "connector.class": class_name,
+            "topic": topic,
+            "key.converter": STRING_CONVERTER,
+            "value.converter": STRING_CONVERTER,
+        }
+        agent.create(unique_name("of-release"), config)
+        found = eventually(partial(values, kafka_broker, topic), timeout_s=150)
+        assert found == [kafka_api().version(release).encode()]
+
+
+def test_the_host_links_with_each_release() -> None:
+    """It is compiled once. Kafka before 4.1 lacks what a class of the host keeps apart."""
+    links = read_links([find_installation({}).host_jar], entry_points=["io.pyconnect.host.Host"])
+    assert links.classes
+    for release in kafka_api().releases:
+        users = {missing.user for missing in links.missing(kafka_api(), release)}
+        assert users <= {"io.pyconnect.host.PluginsMetrics$Kip877"}
+
+
+def test_the_jars_of_each_release_are_known() -> None:
+    """The table of classes and the lists of jars have the same versions."""
+    assert KAFKA_VERSION in kafka_api().versions
+    for version in kafka_api().versions:
+        assert f"connect-runtime-{version}.jar" in known_checksums(version)

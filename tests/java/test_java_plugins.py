@@ -4,8 +4,6 @@ Connectors of Apache, Debezium, MongoDB, and with `scripts/test --long` Snowflak
 160 MB: types and versions, settings, validation.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Mapping
@@ -18,8 +16,7 @@ import pytest
 
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled, connector
-from tests.java.our_own_plugins import is_our_own
-from tests.java.plugin_answers import definitions, on_both, validation
+from tests.java.plugin_answers import definitions, is_our_own, on_both, validation
 from tests.support.commands.pyconnect_command import Command
 from tests.support.names import unique_name
 from tests.support.plugins.java_jars import make_jar

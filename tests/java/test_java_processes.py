@@ -1,7 +1,5 @@
 """A Java process and the frames to and from it, without a worker and without a broker."""
 
-from __future__ import annotations
-
 import logging
 import multiprocessing
 import signal
@@ -27,8 +25,9 @@ from pyconnect_api import ConnectException
 from pyconnect_clients.installation import java_version
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled, connector
+from tests.support.cases import cases
 from tests.support.eventually import eventually
-from tests.support.plugins.java_plugin_jars import test_connectors as compiled_connectors
+from tests.support.plugins.java_jars import test_connectors as compiled_connectors
 
 pytestmark = pytest.mark.java
 
@@ -255,13 +254,11 @@ def test_broken_jar(link: JavaLink, tmp_path: Path) -> None:
         link.begin(job(str(broken), "NoteSink"))
 
 
-@pytest.mark.parametrize(
-    ("options", "fault"),
-    [
-        (JavaOptions(options=("-XX:+NoSuchOption",)), "Unrecognized VM option 'NoSuchOption'"),
-        (JavaOptions(options=("-Xms900m",)), "Initial heap size"),
-        (JavaOptions(heap="1m", initial_heap="1m"), "Too small maximum heap"),
-    ],
+@cases(
+    "options, fault",
+    (JavaOptions(options=("-XX:+NoSuchOption",)), "Unrecognized VM option 'NoSuchOption'"),
+    (JavaOptions(options=("-Xms900m",)), "Initial heap size"),
+    (JavaOptions(heap="1m", initial_heap="1m"), "Too small maximum heap"),
 )
 def test_options_that_java_refuses(options: JavaOptions, fault: str) -> None:
     """The error begins with the reason, and names the keys."""
@@ -281,7 +278,7 @@ ENDS = [
 ]
 
 
-@pytest.mark.parametrize(("deed", "options", "expected"), ENDS, ids=[deed for deed, *_ in ENDS])
+@cases("deed, options, expected", *ENDS, ids=[deed for deed, *_ in ENDS])
 def test_reason_of_an_end(jar: str, deed: str, options: tuple[str, ...], expected: str) -> None:
     """It names the limit, and is not taken from the exit code alone."""
     small = replace(SMALL, options=options)
@@ -303,9 +300,7 @@ FAILURES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("deed", "options", "expected"), FAILURES, ids=[deed for deed, *_ in FAILURES]
-)
+@cases("deed, options, expected", *FAILURES, ids=[deed for deed, *_ in FAILURES])
 def test_errors_of_a_poll(jar: str, deed: str, options: tuple[str, ...], expected: str) -> None:
     """An Error that does not end the virtual machine is a failed poll like any other."""
     small = replace(SMALL, options=options)
@@ -383,7 +378,7 @@ def test_programs_of_a_plugin_do_not_hide_the_end(
         program.kill()
 
 
-@pytest.mark.parametrize("is_frozen", [False, True])
+@cases("is_frozen", False, True)
 def test_process_ends_with_its_parent(*, is_frozen: bool) -> None:
     """Also one that is stopped and cannot see the end of its socket."""
     ours, theirs = multiprocessing.Pipe()

@@ -1,7 +1,5 @@
 """Frames of several puts, and what a Java process does with those that were sent too early."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -23,7 +21,7 @@ from pyconnect_agent.tasks.sink.pipeline import Intake
 from pyconnect_api import ConnectException, SinkRecord, TopicPartition
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.fakes.fake_clients import FakeConsumer, FakeMessage
-from tests.support.plugins.java_plugin_jars import test_connectors as compiled_connectors
+from tests.support.plugins.java_jars import test_connectors as compiled_connectors
 
 pytestmark = pytest.mark.java
 

@@ -1,7 +1,5 @@
 """Java tasks in an agent: what they hear and ask, how they fail, and how they end."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,11 +8,11 @@ import pytest
 from confluent_kafka import Message
 
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.java.java_processes import java_processes
-from tests.support.agents.agent import Agent, Agents, closing
+from tests.support.agents.agent import Agent, Agents, java_processes
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.plugins.java_plugin_jars import test_connectors as compiled_connectors
+from tests.support.plugins.java_jars import test_connectors as compiled_connectors
 from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.topics import create_topics, partitions_of, produce, read_topic
 
@@ -40,18 +38,13 @@ LONGS = "org.apache.kafka.connect.converters.LongConverter"
 
 @pytest.fixture(scope="module")
 def agent(
-    kafka_broker: SharedBroker,
-    kafka_runtime: KafkaRuntime,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Agent]:
+    module_agents: Agents, kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
+) -> Agent:
     """A worker at `enabled` that has the connectors of `java_plugins`."""
     plugin_path = tmp_path_factory.mktemp("java") / "plugins"
     plugin_path.mkdir()
     compiled_connectors(kafka_runtime, plugin_path)
-    properties = {**SETTINGS, "plugin.path": str(plugin_path)}
-    directory = tmp_path_factory.mktemp("agent")
-    for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, directory)):
-        yield agents.start(properties=properties)
+    return module_agents.start(properties={**SETTINGS, "plugin.path": str(plugin_path)})
 
 
 class World:
@@ -138,19 +131,17 @@ def world(agent: Agent, kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[
     made.delete()
 
 
-def test_source_record_in_kafka(world: World) -> None:
-    """Key, value and headers are as the Java converters write them."""
-    world.source(limit="1")
-    world.await_values(1)
-    (record,) = world.records()
-    assert (record.key(), record.value()) == (b"key 0", b"number 0")
-    assert record.headers() == [("header", b"of 0")]
+def test_a_source_task_is_seen_in_kafka_in_metrics_and_in_stacks(world: World) -> None:
+    """Key, value and headers are as the Java converters write them.
 
-
-def test_mbeans_of_a_task_are_metrics_of_the_worker(world: World) -> None:
-    """In both formats; a port of JMX in Java's options is left out, and tasks still start."""
+    MBeans are metrics in both formats; a port of JMX in Java's options is left out. Stacks of the
+    Java process come after the task's own, or that it does not answer.
+    """
     world.source(limit="3", bean="b")
     world.await_values(3)
+    record = world.records()[0]
+    assert (record.key(), record.value()) == (b"key 0", b"number 0")
+    assert record.headers() == [("header", b"of 0")]
     line = f'tests_numbers_Next{{connector="{world.name}",name="b",task="0"}} 3.0'
     eventually(
         lambda: line in world.agent.call("GET", "/agent/metrics").text.splitlines(),
@@ -159,6 +150,20 @@ def test_mbeans_of_a_task_are_metrics_of_the_worker(world: World) -> None:
     )
     found = [each for each in world.agent.get("/agent/metrics.json") if each["group"] == "mbeans"]
     assert [(each["name"], each["value"]) for each in found] == [("tests_numbers_Next", 3)]
+
+    def stacks() -> str:
+        return world.agent.call("GET", f"/agent/tasks/{world.name}/0/stacks").text
+
+    # Now and then the task is between two polls.
+    java, python = "io.pyconnect.tests.NumberSource$Numbers.poll", "source_task.py"
+    eventually(lambda: java in (text := stacks()) and python in text, WAIT_S, stacks)
+    (frozen,) = java_processes(world.agent)[-1:]
+    frozen.suspend()
+    try:
+        told = f"The Java process (pid {frozen.pid}) did not answer"
+        eventually(lambda: told in (text := stacks()) and python in text, WAIT_S, stacks)
+    finally:
+        frozen.resume()
 
 
 def test_topics_are_created_by_the_connectors_rules(world: World) -> None:
@@ -198,18 +203,13 @@ def test_transaction_boundaries_of_the_connector(world: World) -> None:
     assert found == [f"number {n}" for n in (0, 1, 2, 3, 6, 7)]
 
 
-def test_offsets_are_read_by_the_next_task(world: World) -> None:
+def test_offsets_are_read_by_the_next_task_and_altered(world: World) -> None:
+    """The connector is asked in Java, and its next task goes on from there."""
     world.source(limit="10")
     world.await_values(10)
     world.agent.do("POST", f"/connectors/{world.name}/tasks/0/restart")
     world.await_note("start 10")
     assert "stop" in world.notes()
-
-
-def test_offsets_are_altered(world: World) -> None:
-    """The connector is asked in Java, and its next task goes on from there."""
-    world.source(limit="10")
-    world.await_values(10)
     world.agent.do("PUT", f"/connectors/{world.name}/stop")
     world.agent.wait_for_states(world.name, "STOPPED")
     path = f"/connectors/{world.name}/offsets"
@@ -247,13 +247,11 @@ def test_offsets_of_a_sink(world: World) -> None:
     assert [world.notes().count(note) for note in ("0 null=one", "1 null=two")] == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("deed", "expected"),
-    [
-        ("throw", "java.lang.IllegalStateException: thrown by the task\n\tat io.pyconnect.tests"),
-        ("exit", "The Java process ended by itself with exit code 7"),
-        ("memory", "its heap is limited to 64m (-Xmx64m)"),
-    ],
+@cases(
+    "deed, expected",
+    ("throw", "java.lang.IllegalStateException: thrown by the task\n\tat io.pyconnect.tests"),
+    ("exit", "The Java process ended by itself with exit code 7"),
+    ("memory", "its heap is limited to 64m (-Xmx64m)"),
 )
 def test_task_that_fails(world: World, deed: str, expected: str) -> None:
     """The task fails with a trace that says why; the connector and the worker go on."""
@@ -658,12 +656,15 @@ def test_an_idle_connector_sleeps_and_one_with_a_monitor_does_not(
     world.agent.do("DELETE", f"/connectors/{watched}")
 
 
-def test_a_connector_fails_when_its_process_is_killed(world: World) -> None:
-    """It fails at once, though nothing is asked of it."""
+def test_a_sink_and_its_connector_fail_when_their_processes_are_killed(world: World) -> None:
+    """At once, though there is nothing to deliver, no commit is due and nothing is asked."""
     world.sink(agent_connector_sleep="false")
     world.await_note(f"open [{world.topic}-0] of [{world.topic}-0]")
-    java_processes(world.agent)[0].kill()
-    eventually(lambda: world.agent.states(world.name)[:1] == ("FAILED",), WAIT_S, world.status)
+    connector, task = java_processes(world.agent)
+    task.kill()
+    assert "was killed by SIGKILL" in world.trace()
+    connector.kill()
+    world.agent.wait_for_states(world.name, "FAILED", "FAILED")
     assert "was killed by SIGKILL" in world.status()["connector"]["trace"]
 
 
@@ -682,31 +683,3 @@ def test_memory_limit_counts_the_java_process(world: World) -> None:
     """The Python process of a task alone would be far below it."""
     world.source(limit="10", deed="hold", agent_limit_memory_bytes=str(150 << 20))
     assert "agent.limit.memory.bytes is 157286400." in world.trace()
-
-
-def test_a_sink_fails_when_its_process_is_killed(world: World) -> None:
-    """It fails at once, though there is nothing to deliver and no commit is due."""
-    world.sink()
-    world.await_note(f"open [{world.topic}-0] of [{world.topic}-0]")
-    java_processes(world.agent)[-1].kill()
-    assert "was killed by SIGKILL" in world.trace()
-
-
-def test_stacks_of_a_task(world: World) -> None:
-    """Those of its Java process come after its own, or that the Java process does not answer."""
-    world.source(limit="1")
-    world.await_values(1)
-
-    def stacks() -> str:
-        return world.agent.call("GET", f"/agent/tasks/{world.name}/0/stacks").text
-
-    # Now and then the task is between two polls.
-    java, python = "io.pyconnect.tests.NumberSource$Numbers.poll", "source_task.py"
-    eventually(lambda: java in (text := stacks()) and python in text, WAIT_S, stacks)
-    (frozen,) = java_processes(world.agent)[-1:]
-    frozen.suspend()
-    try:
-        told = f"The Java process (pid {frozen.pid}) did not answer"
-        eventually(lambda: told in (text := stacks()) and python in text, WAIT_S, stacks)
-    finally:
-        frozen.resume()

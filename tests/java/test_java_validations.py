@@ -1,7 +1,5 @@
 """Java processes that are kept for further validations."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Mapping

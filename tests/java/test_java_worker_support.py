@@ -1,17 +1,35 @@
-"""The Java worker that tests compare with is Apache's, and can be killed, frozen and restarted."""
+"""The Java worker that tests compare with, its metrics' names, and workers without brokers."""
 
-from __future__ import annotations
-
+import re
+import socket
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from pyconnect_sandbox.connect_worker import JavaConnectWorker, rest_status
+from pyconnect_agent.core.metric_values import (
+    DESCRIPTIONS,
+    RESTARTS,
+    SINK_TASK,
+    SOURCE_TASK,
+    TRANSFORMATION,
+)
+from pyconnect_sandbox.connect_worker import (
+    AgentProcess,
+    ConnectWorker,
+    JavaConnectWorker,
+    WorkerLaunch,
+    rest_status,
+    worker_properties,
+)
+from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agents.agent import STRING_CONVERTER, sink_config, source_config
-from tests.support.agents.worker_rest import WorkerRest
+from tests.support.agents.rest_client import WorkerRest
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.servers.kafka import Servers, SharedBroker, SharedJavaWorker
+from tests.support.servers.kafka import Servers, SharedBroker, SharedJavaWorker, free_ports
 
 pytestmark = pytest.mark.java
 
@@ -87,3 +105,81 @@ def test_a_standalone_worker_runs_the_connectors_it_is_given(
         connectors=({"name": "alone", **source_config(tmp_path / "in", unique_name("lines"))},),
     )
     assert eventually(lambda: WorkerRest(worker).get("/connectors") == ["alone"])
+
+
+# What we measure beyond a Java worker.
+OWN = {
+    (SINK_TASK, "sink-closing-commit-total"),
+    (SINK_TASK, "sink-closing-commit-time-ms"),
+    (SOURCE_TASK, "source-record-commit-lag-max-ms"),
+    (SOURCE_TASK, "source-record-commit-lag-avg-ms"),
+    (TRANSFORMATION, "transform-record-in-total"),
+    (TRANSFORMATION, "transform-record-out-total"),
+    (TRANSFORMATION, "transform-record-dropped-total"),
+    (TRANSFORMATION, "transform-record-failed-total"),
+    (TRANSFORMATION, "transform-record-avg-time-us"),
+}
+NEVER_FILLED = {(SINK_TASK, "sink-record-lag-max")}
+ROW = re.compile(r"<td>([^<]+)</td>\s*<td>[^<]*</td>\s*<td>kafka\.connect:type=([^,<]+)[^<]*</td>")
+
+
+def test_groups_and_names_are_those_of_kafka(kafka_runtime: KafkaRuntime) -> None:
+    """Kafka prints its own table of them; OWN are ours, and what it never fills is left out."""
+    command = kafka_runtime.command("org.apache.kafka.connect.runtime.ConnectMetrics", heap_mb=128)
+    printed = subprocess.run(command, capture_output=True, text=True, timeout=400, check=True)
+    theirs = {(group, name) for name, group in ROW.findall(printed.stdout)}
+    ours = {
+        (group, name)
+        for group, members in DESCRIPTIONS.items()
+        for name in members
+        if group != RESTARTS
+    }
+    assert len(theirs) > 70
+    assert ours - theirs == OWN
+    assert theirs - ours == NEVER_FILLED
+
+
+IMPATIENT = {"request.timeout.ms": "3000", "default.api.timeout.ms": "3000"}
+END_S = 120
+
+Make = Callable[[KafkaRuntime, WorkerLaunch], ConnectWorker]
+
+
+@cases(
+    "make",
+    pytest.param(JavaConnectWorker, id="java"),
+    pytest.param(lambda _, config: AgentProcess(config), id="agent"),
+)
+def test_a_worker_refuses_connections_until_it_has_found_its_brokers(
+    make: Make, kafka_runtime: KafkaRuntime, tmp_path: Path
+) -> None:
+    """No client waits for an answer that may not come; a worker without brokers ends."""
+    nobody, port = free_ports(2)
+    worker = make(
+        kafka_runtime,
+        WorkerLaunch(
+            directory=tmp_path / "worker",
+            properties={**worker_properties(f"127.0.0.1:{nobody}", "group"), **IMPATIENT},
+            port=port,
+        ),
+    )
+    refused: list[bool] = []
+
+    def has_ended() -> bool:
+        refused.append(_refuses(port))
+        return not worker.is_running
+
+    worker.launch()
+    try:
+        eventually(has_ended, END_S)
+    finally:
+        worker.stop()
+    assert all(refused)
+
+
+def _refuses(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except ConnectionRefusedError:
+        return True
+    return False

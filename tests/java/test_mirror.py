@@ -1,24 +1,20 @@
 """MirrorMaker's connectors in an agent, between two brokers, through a kill of its process."""
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 import psutil
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.agents.agent import Agent, Agents, closing
+from tests.support.agents.agent import Agent, Agents
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.maven_plugins import MIRROR, location_of
-from tests.support.servers.abort_markers import aborted_transactions
 from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.topics import (
+    aborted_transactions,
     committed_offset,
     create_topics,
     open_records,
@@ -41,16 +37,13 @@ MIRROR_CLASSES = "org.apache.kafka.connect.mirror"
 
 
 @pytest.fixture
-def agent(
-    kafka_broker: SharedBroker, kafka_runtime: KafkaRuntime, tmp_path: Path
-) -> Iterator[Agent]:
+def agent(agents: Agents) -> Agent:
     properties = {
         "plugin.path": str(location_of(MIRROR).parent),
         "exactly.once.source.support": "enabled",
         **{f"{kind}.converter": BYTES for kind in ("key", "value", "header")},
     }
-    for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path)):
-        yield agents.start(properties=properties)
+    return agents.start(properties=properties)
 
 
 @pytest.mark.long(only=True)

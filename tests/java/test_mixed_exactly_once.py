@@ -4,8 +4,6 @@ FileStreamSource has one name on both, the same offsets and one task. A count re
 therefore written by hand where a fencing round is wanted.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A Java worker and an agent in one group, on the same internal topics; either may lead."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,18 +1,22 @@
-"""A Java worker and an agent in one group under each of Connect's older protocols."""
-
-from __future__ import annotations
+"""Java workers and agents in a group: older protocols, leaders' transactional ids, offset keys."""
 
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agents.agent import Agent, sink_config
-from tests.support.agents.mixed_group import WAIT_S, MixedGroup
+from tests.support.agents.mixed_group import WAIT_S, MixedGroup, MixedWorker
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
+from tests.support.plugins.java_jars import test_connectors as compiled_connectors
+from tests.support.seeds import chosen
 from tests.support.servers.cluster import worker_of
 from tests.support.servers.kafka import Servers, SharedBroker
+from tests.support.servers.topics import create_topics, read_topic
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(900)]
 
@@ -21,17 +25,15 @@ pytestmark = [pytest.mark.java, pytest.mark.timeout(900)]
 OWN_ID = {"exactly.once.source.support": "preparing", "agent.leader.transactional.id": "own-id"}
 
 
-@pytest.mark.parametrize(
-    ("leader", "properties"),
-    [
-        pytest.param(
-            "java",
-            {"connect.protocol": "eager", **OWN_ID},
-            id="java-eager",
-            marks=pytest.mark.long(only=True),
-        ),
-        pytest.param("agent", {"connect.protocol": "compatible"}, id="agent-compatible"),
-    ],
+@cases(
+    "leader, properties",
+    pytest.param(
+        "java",
+        {"connect.protocol": "eager", **OWN_ID},
+        id="java-eager",
+        marks=pytest.mark.long(only=True),
+    ),
+    pytest.param("agent", {"connect.protocol": "compatible"}, id="agent-compatible"),
 )
 def test_work_is_shared_and_taken_over(
     module_servers: Servers,
@@ -72,3 +74,145 @@ def runs_at(worker: Agent, name: str) -> bool:
     return len(parts) == 3 and all(
         (part["worker_id"], part["state"]) == (worker_of(worker), "RUNNING") for part in parts
     )
+
+
+KEY = "agent.leader.transactional.id"
+MakeGroup = Callable[..., MixedGroup]
+
+
+@pytest.fixture
+def make_group(module_servers: Servers, kafka_broker: SharedBroker) -> Iterator[MakeGroup]:
+    """Make a group of both kinds, at `preparing`; the key means something to the agent only."""
+    made: list[MixedGroup] = []
+
+    def make(leader: str) -> MixedGroup:
+        settings = {"exactly.once.source.support": "preparing", KEY: unique_name("leader-id")}
+        made.append(MixedGroup(module_servers, kafka_broker, leader, settings))
+        return made[-1]
+
+    yield make
+    for group in made:
+        for worker in group.both:
+            worker.process.stop()
+
+
+def test_a_java_leader_reads_the_agents_subscription(make_group: MakeGroup, tmp_path: Path) -> None:
+    """It passes over the id and deals the agent its share of the work."""
+    group = make_group("java")
+    leader, agent = group.both
+    leader.create("lines", sink_config(tmp_path / "out.txt", unique_name("t"), tasks_max="3"))
+    group.wait_for_states("lines", "RUNNING", "RUNNING", "RUNNING", "RUNNING")
+    assert set(group.owners("lines")) == {worker_of(leader), worker_of(agent)}
+
+
+def test_an_agent_that_leads_a_java_worker_refuses_to_write(
+    make_group: MakeGroup, tmp_path: Path
+) -> None:
+    """A Java worker would lead under Kafka's id; without it the agent writes again."""
+    group = make_group("agent")
+    leader, java = group.both
+    body = {"name": "lines", "config": sink_config(tmp_path / "out.txt", unique_name("t"))}
+    for worker in (leader, java):
+        eventually(
+            lambda worker=worker: worker.call("POST", "/connectors", body).status == 503, WAIT_S
+        )
+    text = leader.call("POST", "/connectors", body).text
+    for part in (KEY, java.url, f"(connect-cluster-{group.group_id})"):
+        assert part in text, text
+    java.process.stop()
+    eventually(lambda: leader.call("POST", "/connectors", body).status == 201, WAIT_S)
+    leader.wait_for_states("lines", "RUNNING", "RUNNING")
+
+
+LIVE_KEY = b'["numbers",{"zone":"z","place":"here"}]'
+"""Members in the order of the plugin, which is not that of the alphabet."""
+
+
+class Numbers:
+    """A Java source of numbers in a group whose workers change."""
+
+    def __init__(self, group: MixedGroup, broker: SharedBroker) -> None:
+        self.group = group
+        self.servers = broker.bootstrap_servers
+        self.topic = unique_name("numbers")
+        create_topics(self.servers, [self.topic])
+
+    def go_on(self, worker: MixedWorker, limit: int) -> None:
+        """Let the task run at this worker until the number before `limit`, each number once."""
+        config = {
+            "connector.class": "io.pyconnect.tests.NumberSource",
+            "tasks.max": "1",
+            "topic": self.topic,
+            "zone": "z",
+            "limit": str(limit),
+        }
+        eventually(
+            lambda: worker.call("PUT", "/connectors/numbers/config", config).status in (200, 201),
+            WAIT_S,
+        )
+        eventually(lambda: len(self.seen()) >= limit, WAIT_S, self.seen)
+        eventually(lambda: self.offset_keys() == {LIVE_KEY}, WAIT_S, self.offset_keys)
+        assert self.seen() == list(range(limit))
+
+    def seen(self) -> list[int]:
+        values = [record.value() for record in read_topic(self.servers, self.topic, committed=True)]
+        return [int((value or b"").decode().split()[1]) for value in values]
+
+    def offset_keys(self) -> set[bytes]:
+        """Return the keys of the offsets topic that have a value."""
+        live: dict[bytes, bytes | None] = {}
+        for record in read_topic(self.servers, f"{self.group.group_id}-offsets", committed=True):
+            live[record.key() or b""] = record.value()
+        return {key for key, value in live.items() if value is not None}
+
+
+@pytest.fixture(params=chosen(["enabled"], long=["disabled"]))
+def numbers(
+    request: pytest.FixtureRequest,
+    servers: Servers,
+    kafka_broker: SharedBroker,
+    kafka_runtime: KafkaRuntime,
+    tmp_path: Path,
+) -> Numbers:
+    """At-least-once and exactly-once; an agent is alone in the group."""
+    plugin_path = tmp_path / "plugins"
+    plugin_path.mkdir()
+    compiled_connectors(kafka_runtime, plugin_path)
+    properties = {
+        "plugin.path": str(plugin_path),
+        "exactly.once.source.support": request.param,
+        "offset.flush.interval.ms": "500",
+    }
+    return Numbers(MixedGroup(servers, kafka_broker, "agent", properties), kafka_broker)
+
+
+def test_a_task_goes_on_at_a_java_worker_and_back(numbers: Numbers) -> None:
+    """The agent writes first; both are members while the task moves."""
+    agent = numbers.group.leader
+    numbers.go_on(agent, 10)
+    java = numbers.group.join()
+    agent.process.stop()
+    numbers.go_on(java, 20)
+    agent.process.start()
+    java.process.stop()
+    numbers.go_on(agent, 30)
+
+
+@pytest.mark.long(only=True)
+def test_changed_offsets_are_found_by_a_java_worker(numbers: Numbers) -> None:
+    """A client may give members in any order, for a partition with an offset or without one."""
+    agent = numbers.group.leader
+    numbers.go_on(agent, 10)
+    for reset in (False, True):
+        agent.do("PUT", "/connectors/numbers/stop")
+        agent.wait_for_states("numbers", "STOPPED")
+        if reset:
+            agent.do("DELETE", "/connectors/numbers/offsets")
+        change = {"partition": {"place": "here", "zone": "z"}, "offset": {"number": 9}}
+        agent.do("PATCH", "/connectors/numbers/offsets", {"offsets": [change]})
+        assert numbers.offset_keys() == {LIVE_KEY}
+    java = numbers.group.join()
+    agent.process.stop()
+    assert java.get("/connectors/numbers/offsets")["offsets"][0]["offset"] == {"number": 9}
+    java.do("PUT", "/connectors/numbers/resume")
+    numbers.go_on(java, 20)

@@ -1,36 +1,161 @@
 """Java clusters that are moved to agents worker by worker, and back, while connectors run.
 
 The page docs/how-to/move-a-java-cluster.md is followed. The cluster of three with Debezium and
-MirrorMaker takes minutes: `scripts/test --long` has it.
+MirrorMaker takes minutes: `scripts/test --long` has it. Each worker has a host of its own: its port
+and its file stay, whichever kind runs there. The file for agents has one line more.
 """
-
-from __future__ import annotations
 
 import json
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
+import javaproperties
 import pytest
 from confluent_kafka import Producer
 
+from pyconnect_sandbox.connect_worker import ConnectWorker, worker_properties
+from pyconnect_sandbox.ports import free_port
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.agents.agent import sink_config, source_config
-from tests.support.agents.rolled_cluster import RolledCluster
+from tests.support.agents.agent import STRING_CONVERTER, sink_config, source_config
+from tests.support.agents.rest_client import WorkerRest
 from tests.support.chaos.chaos_lines import LineReader, SteadyLines
+from tests.support.commands.pyconnect_command import Command
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.plugins.java_plugin_jars import file_connectors
+from tests.support.plugins.java_jars import file_connectors
 from tests.support.plugins.maven_plugins import DEBEZIUM, MIRROR, location_of
+from tests.support.servers.cluster import QUICK_GROUP
 from tests.support.servers.kafka import Servers, SharedBroker
 from tests.support.servers.postgres import PASSWORD, USER, PostgresServer, running_postgres
 from tests.support.servers.topics import create_topics, read_topic
 
+WAIT_S = 150
+
+
+class RolledCluster:
+    """`size` Java workers at the start."""
+
+    def __init__(
+        self,
+        servers: Servers,
+        bootstrap_servers: str,
+        directory: Path,
+        size: int,
+        properties: Mapping[str, str],
+    ) -> None:
+        self.group_id = unique_name("moved")
+        self._servers = servers
+        self._bootstrap_servers = bootstrap_servers
+        self._directory = directory
+        self._properties = {
+            **QUICK_GROUP,
+            "key.converter": STRING_CONVERTER,
+            "value.converter": STRING_CONVERTER,
+            "exactly.once.source.support": "enabled",
+            **properties,
+        }
+        self._ports = [free_port() for _ in range(size)]
+        self._workers: list[WorkerRest[ConnectWorker]] = [
+            self._start("java", port) for port in self._ports
+        ]
+
+    @property
+    def worker(self) -> WorkerRest[ConnectWorker]:
+        return self._workers[-1]
+
+    def workers(self) -> Sequence[str]:
+        """Return the worker ids."""
+        return [f"127.0.0.1:{port}" for port in self._ports]
+
+    def command(self) -> Command:
+        return Command(self._directory, self.worker.url)
+
+    def worker_file(self) -> Path:
+        """Return the file of a Java worker."""
+        file = self._directory / "worker.properties"
+        common = worker_properties(self._bootstrap_servers, self.group_id)
+        file.write_text(javaproperties.dumps({**common, **self._properties}))
+        return file
+
+    def export(self) -> Path:
+        """Write the configs as they are before the move."""
+        before = self._directory / "before"
+        command = self.command()
+        arguments = ("connectors", "export", "--all", "--dir", str(before), "--show-secrets")
+        assert command(*arguments) == 0, command.err
+        return before
+
+    def roll(self, kind: str, before: Path, progress: Callable[[], None]) -> None:
+        """Replace each worker; go on when everything runs and `progress` returns.
+
+        Offsets stay those of the same partitions: none has a second form that the next worker reads
+        and the one before it does not.
+        """
+        partitions = eventually(
+            lambda: found if all((found := self.partitions()).values()) else None,
+            WAIT_S,
+            self.partitions,
+        )
+        for number, port in enumerate(self._ports):
+            self._workers[number].process.stop()
+            self._workers[number] = self._start(kind, port)
+            self._check(self._workers[number], before)
+            progress()
+            eventually(lambda: self.partitions() == partitions, WAIT_S, self.partitions)
+
+    def partitions(self) -> Mapping[str, Sequence[str]]:
+        """Return the partitions of the offsets of each connector, as JSON; none yet: empty."""
+        answers = {
+            name: self.worker.call("GET", f"/connectors/{name}/offsets")
+            for name in self.worker.get("/connectors")
+        }
+        return {
+            name: sorted(
+                json.dumps(each["partition"], sort_keys=True) for each in answer.json()["offsets"]
+            )
+            if answer.status == 200
+            else []
+            for name, answer in answers.items()
+        }
+
+    def _check(self, worker: WorkerRest[ConnectWorker], before: Path) -> None:
+        """Run the commands of the page against the worker that is new."""
+        command = Command(self._directory, worker.url)
+        names = worker.get("/connectors")
+        for name in names:
+            eventually(
+                lambda name=name: self._runs(worker, name),
+                WAIT_S,
+                lambda name=name: worker.call("GET", f"/connectors/{name}/status").text,
+            )
+        assert command("connectors", "wait", "--all", "--for", "RUNNING") == 0, command.err
+        assert command("tasks", "list", "--state", "FAILED", "-o", "name") == 0, command.err
+        assert command.out == ""
+        assert command("connectors", "diff", "-f", str(before)) == 0, command.out + command.err
+
+    def _runs(self, worker: WorkerRest[ConnectWorker], name: str) -> bool:
+        answer = worker.call("GET", f"/connectors/{name}/status")
+        if answer.status != 200:
+            return False
+        status = answer.json()
+        parts = [status["connector"], *status["tasks"]]
+        states = {part["state"] for part in parts}
+        return len(parts) > 1 and states == {"RUNNING"}
+
+    def _start(self, kind: str, port: int) -> WorkerRest[ConnectWorker]:
+        properties = {**self._properties, "listeners": f"http://127.0.0.1:{port}"}
+        bootstrap, group_id = self._bootstrap_servers, self.group_id
+        if kind == "java":
+            return WorkerRest(self._servers.java_worker(bootstrap, group_id, properties=properties))
+        properties["agent.java.kafka.home"] = str(self._servers.runtime.libs)
+        return WorkerRest(self._servers.agent(bootstrap, group_id, properties=properties))
+
+
 pytestmark = [pytest.mark.java, pytest.mark.timeout(1000)]
 
-WAIT_S = 150
 ROW_S = 0.05
 JAVA_FILES = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
@@ -229,11 +354,7 @@ def move_and_return(cluster: RolledCluster, *sources: Lines | Rows) -> None:
 
 @pytest.mark.long(only=True)
 def test_one_worker_is_moved_and_moved_back(
-    servers: Servers,
-    kafka_broker: SharedBroker,
-    plugin_path: Path,
-    lines: Lines,
-    tmp_path: Path,
+    servers: Servers, kafka_broker: SharedBroker, plugin_path: Path, lines: Lines, tmp_path: Path
 ) -> None:
     """Configs, offsets and exactly-once delivery stay."""
     properties = {"plugin.path": str(plugin_path)}

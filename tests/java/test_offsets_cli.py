@@ -1,6 +1,4 @@
-"""`pyconnect offsets` on Apache's own worker and on an agent: stored, read back, restored."""
-
-from __future__ import annotations
+"""`pyconnect offsets` on Apache's worker and on an agent: stored, read back, restored, orphaned."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -258,3 +256,119 @@ def test_a_connector_begins_with_the_offsets_of_another(
         eventually(lambda: command.offsets(later) == at_end, timeout_s=150)
     finally:
         assert command("connectors", "delete", later, "--yes") == 0, command.err
+
+
+STRING = "org.apache.kafka.connect.storage.StringConverter"
+
+
+class OrphansCommand(Command):
+    def __init__(
+        self, worker: SharedJavaWorker | SharedAgentWorker, broker: SharedBroker, home: Path
+    ) -> None:
+        super().__init__(home, worker.url, broker.bootstrap_servers)
+        is_agent = isinstance(worker, SharedAgentWorker)
+        # An agent tells its topic.
+        topic = f"{worker.group_id}-offsets"
+        self.topic = () if is_agent else ("--topic", topic)
+        self.confirmed = () if is_agent else (*self.topic, "--confirm-topic", topic)
+
+    def create(self, name: str, config: dict[str, str]) -> None:
+        keys = [word for key, value in config.items() for word in ("--set", f"{key}={value}")]
+        assert self("connectors", "create", name, *keys, "--wait", "RUNNING") == 0, self.err
+
+    def delete(self, name: str) -> None:
+        assert self("connectors", "delete", name, "--yes") == 0, self.err
+
+    def orphans(self, *names: str) -> dict[str, dict[str, object]]:
+        """Those of the names that `list` shows, by name."""
+        assert self("offsets", "orphans", "list", *self.topic, "-o", "json") == 0, self.err
+        return {found["name"]: found for found in json.loads(self.out) if found["name"] in names}
+
+
+@pytest.fixture(params=["java", pytest.param("agent", marks=pytest.mark.long(only=True))])
+def orphaned(
+    request: pytest.FixtureRequest, kafka_broker: SharedBroker, tmp_path: Path
+) -> OrphansCommand:
+    worker = request.getfixturevalue(f"{request.param}_worker")
+    return OrphansCommand(worker, kafka_broker, tmp_path / "home")
+
+
+def test_a_deleted_sources_offsets_are_purged_and_come_back(
+    orphaned: OrphansCommand, tmp_path: Path
+) -> None:
+    """A worker that reads the topic takes both for its own: the raw keys are the same."""
+    name = unique_name("orphan-source")
+    file = tmp_path / "in.txt"
+    file.write_text("one\ntwo\n")
+    config = {
+        "connector.class": "FileStreamSource",
+        "file": str(file),
+        "topic": unique_name("lines"),
+        "value.converter": STRING,
+    }
+    stored = [{"partition": {"filename": str(file)}, "offset": {"position": 8}}]
+
+    def offsets() -> object:
+        assert orphaned("offsets", "get", name, "-o", "json") == 0, orphaned.err
+        return json.loads(orphaned.out)["offsets"]
+
+    orphaned.create(name, config)
+    eventually(lambda: offsets() == stored, timeout_s=150)
+    assert orphaned("offsets", "orphans", "purge", name, *orphaned.confirmed, "--yes") == 9
+    assert f"connector {name} exists" in orphaned.err
+    orphaned.delete(name)
+    eventually(lambda: name in orphaned.orphans(name), timeout_s=150)
+    assert orphaned.orphans(name)[name]["offsets"] == stored
+    assert orphaned("offsets", "orphans", "purge", name, *orphaned.confirmed, "--dry-run") == 0
+    assert "position" in orphaned.out
+    assert orphaned("offsets", "orphans", "purge", name, *orphaned.confirmed, "--yes") == 0, (
+        orphaned.err
+    )
+    assert orphaned.orphans(name) == {}
+    assert orphaned("offsets", "undo", "--yes") == 0, orphaned.err
+    assert orphaned.orphans(name)[name]["offsets"] == stored
+    assert orphaned("offsets", "undo", "--yes") == 0, orphaned.err
+    assert orphaned.orphans(name) == {}
+    assert orphaned("offsets", "undo", "--yes") == 0, orphaned.err
+    orphaned.create(name, {**config, "topic": unique_name("lines")})
+    eventually(lambda: offsets() == stored, timeout_s=150)
+    assert orphaned("offsets", "undo", "--yes") == 9
+    assert f"connector {name} exists" in orphaned.err
+    orphaned.delete(name)
+
+
+def test_a_deleted_sinks_group_is_purged_only_when_asked_and_comes_back(
+    orphaned: OrphansCommand, tmp_path: Path
+) -> None:
+    """Another cluster on the same Kafka may own a group, so groups need a word of their own."""
+    topic, source, name = (unique_name(word) for word in ("lines", "feed", "orphan-sink"))
+    file = tmp_path / "in.txt"
+    file.write_text("one\ntwo\n")
+    lines = {"value.converter": STRING}
+    orphaned.create(
+        source, {"connector.class": "FileStreamSource", "file": str(file), "topic": topic, **lines}
+    )
+    out = tmp_path / "out.txt"
+    orphaned.create(
+        name, {"connector.class": "FileStreamSink", "file": str(out), "topics": topic, **lines}
+    )
+    eventually(lambda: out.exists() and out.read_text() == "one\ntwo\n", timeout_s=150)
+    assert orphaned("connectors", "stop", name, "--wait", "STOPPED") == 0, orphaned.err
+    orphaned.delete(name)
+    orphaned.delete(source)
+    stored = [
+        {"partition": {"kafka_topic": topic, "kafka_partition": 0}, "offset": {"kafka_offset": 2}}
+    ]
+    assert orphaned.orphans(name)[name]["offsets"] == stored
+    purge = ("offsets", "orphans", "purge", name, *orphaned.confirmed, "--yes")
+    assert orphaned(*purge) == 9
+    assert "--sink-groups" in orphaned.err
+    assert orphaned.orphans(name)[name]["offsets"] == stored
+    assert orphaned(*purge, "--sink-groups") == 0, orphaned.err
+    assert orphaned.orphans(name) == {}
+    assert orphaned("offsets", "undo", "--yes") == 0, orphaned.err
+    assert orphaned.orphans(name)[name]["offsets"] == stored
+    exported = tmp_path / "exported.json"
+    arguments = ("--sink", *orphaned.topic, "-f", str(exported))
+    assert orphaned("offsets", "orphans", "export", name, *arguments) == 0, orphaned.err
+    assert json.loads(exported.read_text())["offsets"] == stored

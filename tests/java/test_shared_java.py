@@ -1,7 +1,5 @@
 """Connectors and tasks that share a Java process, without a worker and on an agent."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Other people's clients of Connect work with an agent as they are: kafka-connect-py's `kc`."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -13,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.java.our_own_plugins import is_our_own
+from tests.java.plugin_answers import is_our_own
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.servers.kafka import SharedAgentWorker, SharedJavaWorker

@@ -1,9 +1,8 @@
-"""`pyconnect upgrade` on Apache's workers, by commands, and on a mixed group."""
-
-from __future__ import annotations
+"""`pyconnect upgrade` on Apache's workers and mixed groups, by commands and `--full-stop`."""
 
 import json
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,21 +18,27 @@ from tests.support.servers.kafka import SharedBroker
 pytestmark = [pytest.mark.java, pytest.mark.timeout(900)]
 
 
+@contextmanager
+def java_hosts(
+    count: int, runtime: KafkaRuntime, broker: SharedBroker, directory: Path
+) -> Iterator[Hosts]:
+    """Java workers at `disabled` in one group."""
+    directory.mkdir(exist_ok=True)
+    with closing(Hosts(runtime, broker.bootstrap_servers, directory)) as started:
+        for _ in range(count):
+            started.add()
+        started.wait()
+        yield started
+
+
 @pytest.fixture(scope="module")
 def hosts(
     kafka_runtime: KafkaRuntime,
     kafka_broker: SharedBroker,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Hosts]:
-    """Three Java workers at `disabled` in one group."""
-    started = Hosts(kafka_runtime, kafka_broker.bootstrap_servers, tmp_path_factory.mktemp("hosts"))
-    try:
-        for _ in range(3):
-            started.add()
-        started.wait()
+    with java_hosts(3, kafka_runtime, kafka_broker, tmp_path_factory.mktemp("hosts")) as started:
         yield started
-    finally:
-        started.close()
 
 
 @pytest.fixture(scope="module")
@@ -90,25 +95,57 @@ def test_three_java_workers_go_up_by_commands(hosts: Hosts, lines: Lines, tool: 
 
 @pytest.mark.long(only=True)
 def test_a_mixed_group_goes_down(
-    hosts: Hosts, lines: Lines, tool: Tool, kafka_broker: SharedBroker, tmp_path: Path
+    hosts: Hosts, lines: Lines, tool: Tool, agents: Agents, tmp_path: Path
 ) -> None:
     """An agent takes the place of two Java workers; it changes itself, the other by commands."""
     for url in hosts.urls[1:]:
         hosts.remove(url)
-    agents = Agents(kafka_broker.bootstrap_servers, tmp_path)
-    try:
-        properties = {**PROPERTIES, **ALLOWED, "exactly.once.source.support": "enabled"}
-        agent = agents.start(group_id=hosts.group_id, properties=properties)
-        words = Path(hosts.inventory()).read_text().partition("[commands]\n")[2]
-        commands = "".join(f"commands.{line}\n" for line in words.splitlines())
-        each = "".join(f'[[workers]]\nurl = "{url}"\n{commands}' for url in hosts.urls)
-        inventory = tmp_path / "mixed.toml"
-        inventory.write_text(f'{each}[[workers]]\nurl = "{agent.url}"\n')
-        tool.must_upgrade("disabled", "--direct", "--inventory", str(inventory), "--accept-unknown")
-        assert agent.get("/agent")["exactly_once_source_support"] == "disabled"
-        eventually(lambda: task_states(agent.url) == ["RUNNING", "RUNNING"], 60)
-        before = lines.written
-        lines.write(5)
-        lines.check(once_after=before)
-    finally:
-        agents.close()
+    properties = {**PROPERTIES, **ALLOWED, "exactly.once.source.support": "enabled"}
+    agent = agents.start(group_id=hosts.group_id, properties=properties)
+    words = Path(hosts.inventory()).read_text().partition("[commands]\n")[2]
+    commands = "".join(f"commands.{line}\n" for line in words.splitlines())
+    each = "".join(f'[[workers]]\nurl = "{url}"\n{commands}' for url in hosts.urls)
+    inventory = tmp_path / "mixed.toml"
+    inventory.write_text(f'{each}[[workers]]\nurl = "{agent.url}"\n')
+    tool.must_upgrade("disabled", "--direct", "--inventory", str(inventory), "--accept-unknown")
+    assert agent.get("/agent")["exactly_once_source_support"] == "disabled"
+    eventually(lambda: task_states(agent.url) == ["RUNNING", "RUNNING"], 60)
+    before = lines.written
+    lines.write(5)
+    lines.check(once_after=before)
+
+
+@pytest.fixture
+def one_host(
+    kafka_runtime: KafkaRuntime, kafka_broker: SharedBroker, tmp_path: Path
+) -> Iterator[Hosts]:
+    with java_hosts(1, kafka_runtime, kafka_broker, tmp_path / "hosts") as started:
+        yield started
+
+
+@pytest.mark.long(only=True)
+def test_up_by_a_full_stop_and_down_to_other_software(one_host: Hosts, tmp_path: Path) -> None:
+    """No record is missing; an agent is the other software, with the same file at the same address.
+    The abilities of the worker are known from its file, so no unknown has to be accepted.
+    """
+    (url,) = one_host.urls
+    lines = Lines(one_host, tmp_path)
+    lines.write(5)
+    config = {**source_config(lines.file, lines.topic), "name": "lines", "batch.size": "5"}
+    headers = {"Content-Type": "application/json"}
+    created = call_url(url, "PUT", "/connectors/lines/config", json.dumps(config), headers)
+    assert created.status == 201, created.text
+    lines.check(once_after=0)
+    tool = Tool(one_host.bootstrap_servers, url, tmp_path)
+    file = one_host.directory / url.rpartition(":")[2] / "worker.properties"
+    options = ("--inventory", one_host.inventory(), "--worker-config", str(file))
+    unknown = tool.upgrade("enabled", "--full-stop", "--inventory", one_host.inventory())
+    assert unknown.returncode == 9
+    assert "Java workers do not report it" in unknown.stderr
+    tool.must_upgrade("enabled", "--full-stop", *options)
+    lines.write(5)
+    lines.check(once_after=0)
+    tool.must_upgrade("disabled", "--direct", "--hard", *options)
+    assert call_url(url, "GET", "/agent").json()["exactly_once_source_support"] == "disabled"
+    lines.write(5)
+    lines.check(once_after=15)

@@ -1,32 +1,13 @@
 """Fixtures for tests on a real broker."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.agents.agent import Agents, closing
 from tests.support.agents.file_stream import FileStreams
 from tests.support.audits.sequences import Sequences
 from tests.support.chaos.witness import Journal
 from tests.support.servers.kafka import SharedBroker
-
-
-@pytest.fixture
-def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
-    """Makes agents of the test's own on the session's broker, and ends them with it."""
-    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path))
-
-
-@pytest.fixture(scope="module")
-def module_agents(
-    kafka_broker: SharedBroker, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Agents]:
-    """Makes agents that the tests of a module share."""
-    directory = tmp_path_factory.mktemp("agents")
-    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, directory))
 
 
 @pytest.fixture

@@ -3,11 +3,8 @@
 A broker with StandardAuthorizer, SASL users, one agent with exactly-once enabled. All connectors
 that lack something are made at once; each test then waits for what its own one was predicted.
 Rows for brokers before 2.8 are tested with simulated answers only, in tests/cli/acls. What workers
-lack is in test_acls_workers.py and test_acls_offsets.py; topics that the broker creates for
-producers are in test_acls_topics.py.
+lack is in test_acls_workers.py, with topics that the broker creates for producers.
 """
-
-from __future__ import annotations
 
 import json
 import re
@@ -20,14 +17,13 @@ from confluent_kafka import Producer
 
 from pyconnect_agent.core.clients.configs import kafka_python_config
 from pyconnect_agent.kafka.acl_probes import AclProbes
-from pyconnect_cli.acls.plan.check import assess
 from pyconnect_cli.acls.plan.explain import explain
 from pyconnect_cli.acls.plan.grants import Grant, missing_grants
 from pyconnect_cli.acls.plan.grants import Grant, explain, missing_grants
+from pyconnect_cli.acls.plan.grants import Grant
 from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_clients.acls.model import (
     Access,
-    Evidence,
     GrantOperation,
     GrantVerdict,
     Resource,
@@ -42,7 +38,9 @@ from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.servers.secured import (
     SecuredBroker,
+    blockers,
     internal,
+    needed_grants,
     overrides,
     read_grants,
     worker_file,
@@ -94,19 +92,8 @@ def pyconnect(
     return Pyconnect(tmp_path_factory.mktemp("home"), agent.url, secured.plaintext)
 
 
-def blockers(pyconnect: Pyconnect, connector: str) -> set[str]:
-    """Rules of the blockers that `acls check` finds for one connector."""
-    ended = pyconnect(
-        *("acls", "check", "--phase", "enabled", "--connector", connector, "-o", "json")
-    )
-    document = json.loads(ended.out)
-    missing = {
-        grant["rule"]
-        for grant in document["grants"]
-        if grant["severity"] == "blocker" and grant["verdict"] not in {"proven", "predicted"}
-    }
-    assert ended.code == (1 if missing else 0), ended.err
-    return missing
+def lacking_rules(pyconnect: Pyconnect, connector: str) -> set[str]:
+    return {rule for rule, _ in blockers(pyconnect, connector)}
 
 
 def test_the_generated_set_is_enough(
@@ -123,8 +110,8 @@ def test_the_generated_set_is_enough(
     }
     for name, config in configs.items():
         agent.create(name, config, initial_state="STOPPED")
-    assert {"S1", "O1", "X1", "X2"} <= blockers(pyconnect, source)
-    assert blockers(pyconnect, sink) == {"K1", "K2"}
+    assert {"S1", "O1", "X1", "X2"} <= lacking_rules(pyconnect, source)
+    assert lacking_rules(pyconnect, sink) == {"K1", "K2"}
     selected = [word for name in configs for word in ("--connector", name)]
     generated = pyconnect("acls", "generate", "--phase", "enabled", *selected, "-o", "json")
     secured.grant(read_grants(generated.out))
@@ -148,7 +135,7 @@ class Lack:
     """A connector from which one grant was taken, the grants, and what is predicted for it."""
 
     name: str
-    grants: tuple[Grant, ...]
+    grants: set[Grant]
     config: Mapping[str, str]
     trace: str
 
@@ -218,12 +205,10 @@ def lacking(
         ),
         existing_topics={"": TOPICS | existing},
     )
-    needs = [need for need in cluster_needs(facts, Phase.ENABLED).needs if need.owner == name]
-    findings = assess(needs, Evidence(bindings={"": ()}))
-    everything = missing_grants(findings).grants
-    taken = missing_grants(f for f in findings if f.need.rule.id == rule).grants
+    everything = needed_grants(facts, owner=name)
+    taken = needed_grants(facts, rules={rule}, owner=name)
     assert taken
-    secured.grant(set(everything) - set(taken))
+    secured.grant(everything - taken)
     if describing:
         secured.grant(grant._replace(operation=GrantOperation.DESCRIBE) for grant in taken)
     agent.create(name, config)
@@ -261,22 +246,19 @@ def test_without_a_connectors_grant_the_predicted_fails(
     trace = eventually(lambda: trace_of(agent, lack.name), WAIT_S, lambda: agent.states(lack.name))
     assert re.search(lack.trace, trace), trace
     assert rule in explain(trace).rules, trace
-    assert blockers(pyconnect, lack.name) == {rule}
+    assert lacking_rules(pyconnect, lack.name) == {rule}
     secured.grant(lack.grants)
-    eventually(lambda: blockers(pyconnect, lack.name) == set(), WAIT_S)
+    eventually(lambda: not blockers(pyconnect, lack.name), WAIT_S)
     restart_until_it_runs(agent, lack.name)
 
 
 def restart_until_it_runs(agent: Agent, name: str) -> None:
     """Restart what has failed, then delete the connector."""
-
-    def runs() -> bool:
-        states = agent.states(name)
-        if "FAILED" in states:
-            agent.call("POST", f"/connectors/{name}/restart?includeTasks=true")
-        return states == ("RUNNING", "RUNNING")
-
-    eventually(runs, WAIT_S, lambda: (agent.states(name), trace_of(agent, name)))
+    eventually(
+        lambda: agent.revived(name) and len(agent.states(name)) == 2,
+        WAIT_S,
+        lambda: (agent.states(name), trace_of(agent, name)),
+    )
     assert agent.call("DELETE", f"/connectors/{name}").status == 204
 
 

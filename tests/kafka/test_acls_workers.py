@@ -1,9 +1,8 @@
 """A worker that lacks one grant: what its agent refuses, what fails, and what `acls check` finds.
 
-The same broker as for connectors (test_acls.py), a worker of its own for each row of the table.
+The same broker as for connectors (test_acls.py), a worker of its own for each row of the table. A
+broker of its own creates topics for a source whose producer may not have that done.
 """
-
-from __future__ import annotations
 
 import json
 import re
@@ -17,15 +16,29 @@ from pyconnect_cli.acls.plan.check import assess
 from pyconnect_cli.acls.plan.grants import Grant, missing_grants
 from pyconnect_clients.acls.model import Evidence
 from pyconnect_clients.acls.needs import ClusterFacts, WorkerFacts, cluster_needs
+from pyconnect_cli.acls.plan.explain import explain
+from pyconnect_cli.acls.plan.grants import Grant
+from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_clients.connect_names import Phase
+from pyconnect_sandbox.broker import KafkaBroker
 from pyconnect_sandbox.connect_worker import AgentProcess
-from tests.support.agents.agent import Agent, Agents, source_config
+from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.support.agents.agent import Agent, Agents, closing, source_config
+from tests.support.audits.sequences import Sequences
 from tests.support.commands.pyconnect_command import Pyconnect
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.seeds import chosen
-from tests.support.servers.acls import sasl
-from tests.support.servers.secured import TOOL, SecuredBroker, internal, worker_file
+from tests.support.servers.secured import (
+    TOOL,
+    SecuredBroker,
+    blockers,
+    internal,
+    needed_grants,
+    sasl,
+    secured_config,
+    worker_file,
+)
 
 pytestmark = pytest.mark.kafka
 
@@ -39,10 +52,12 @@ class LackingWorker:
     """Properties of a worker that lacks one grant, its internal topics, and what it lacks."""
 
     properties: Mapping[str, str]
-    lacks: tuple[Grant, ...]
+    lacks: set[Grant]
 
 
-def worker_that_lacks(rule: str, secured: SecuredBroker, *, topics_exist: bool) -> LackingWorker:
+def worker_that_lacks(
+    rule: str, secured: SecuredBroker, *, topics_exist: bool, phase: Phase = Phase.ENABLED
+) -> LackingWorker:
     """Grant a new worker all but one row."""
     group = unique_name(f"lacks-{rule.lower()}")
     names = internal(group)
@@ -55,17 +70,14 @@ def worker_that_lacks(rule: str, secured: SecuredBroker, *, topics_exist: bool) 
         workers=(WorkerFacts(name="w", properties=properties),),
         existing_topics={"": frozenset(topics if topics_exist else ())},
     )
-    findings = assess(cluster_needs(facts, Phase.ENABLED).needs, Evidence(bindings={"": ()}))
-    taken = missing_grants(f for f in findings if f.need.rule.id == rule).grants
-    secured.grant(set(missing_grants(findings).grants) - set(taken))
+    taken = needed_grants(facts, phase, rules={rule})
+    secured.grant(needed_grants(facts, phase) - taken)
     return LackingWorker(properties, taken)
 
 
 @pytest.fixture
 def agents(secured: SecuredBroker, tmp_path: Path) -> Iterator[Agents]:
-    made = Agents(secured.sasl, tmp_path)
-    yield made
-    made.close()
+    yield from closing(lambda: Agents(secured.sasl, tmp_path))
 
 
 @pytest.mark.long
@@ -224,3 +236,77 @@ def test_where_acls_may_not_be_listed_clients_of_a_file_are_asked(
     lacking = [g for g in json.loads(ended.out)["grants"] if g["verdict"] == "denied"]
     assert [g["rule"] for g in lacking if g["severity"] == "blocker"] == ([rule] if rule else [])
     assert "secret" not in ended.out + ended.err
+
+
+def test_offset_commits_fail_and_are_tried_again(
+    secured: SecuredBroker, agents: Agents, tmp_path: Path
+) -> None:
+    """Row W3w, taken while it runs: records go on, the task stays RUNNING.
+
+    With the grant back the next commit has all offsets.
+    """
+    name, sequences = unique_name("source"), Sequences(secured.plaintext, tmp_path)
+    worker = worker_that_lacks("W3w", secured, topics_exist=True, phase=Phase.DISABLED)
+    secured.create_topics(sequences.topic)
+    secured.grant(worker.lacks)
+    (lack,) = worker.lacks
+    agent = agents.start(
+        group_id=worker.properties["group.id"],
+        properties={**worker.properties, "offset.flush.interval.ms": "500"},
+    )
+    secured.revoke(lack)
+    secured.grant([lack._replace(resource=lack.resource._replace(name=sequences.topic))])
+    sequences.allow(10)
+    agent.create(name, {**sequences.config(1), "exactly.once.support": "requested"})
+    sequences.check(10, 1)
+    failed = "source offsets were not committed"
+    eventually(lambda: failed in agent.log(), WAIT_S, lambda: agent.log()[-2_000:])
+    assert agent.states(name) == ("RUNNING", "RUNNING")
+    assert agent.get(f"/connectors/{name}/offsets")["offsets"] == []
+    secured.grant([lack])
+    eventually(lambda: agent.get(f"/connectors/{name}/offsets")["offsets"] != [], WAIT_S)
+    assert agent.states(name) == ("RUNNING", "RUNNING")
+
+
+def test_a_source_may_not_have_the_broker_create_its_topic(
+    kafka_runtime: KafkaRuntime, tmp_path: Path
+) -> None:
+    """Row S4: the task is FAILED and `acls check` names that row alone; granted, it is created."""
+    config = secured_config(kafka_runtime, tmp_path / "secured", auto_create=True)
+    with KafkaBroker(config) as broker:
+        creating = SecuredBroker(broker.bootstrap_servers, broker.sasl_bootstrap_servers)
+        for agents in closing(lambda: Agents(creating.sasl, tmp_path)):
+            check_created_topic(creating, agents, tmp_path)
+
+
+def check_created_topic(creating: SecuredBroker, agents: Agents, tmp_path: Path) -> None:
+    group, name = unique_name("lacks-s4"), unique_name("source")
+    properties = {
+        **internal(group),
+        **creating.worker(creating.user()),
+        "exactly.once.source.support": "enabled",
+    }
+    topics = {value for key, value in properties.items() if key.endswith(".storage.topic")}
+    creating.create_topics(*topics)
+    sequences = Sequences(creating.plaintext, tmp_path)
+    sequences.allow(10)
+    config = sequences.config()
+    facts = ClusterFacts(
+        workers=(WorkerFacts(name="w", properties=properties, is_agent=True),),
+        connectors=(ConnectorFacts(name=name, type="source", config=config),),
+        existing_topics={"": frozenset(topics)},
+    )
+    (lack,) = needed_grants(facts, rules={"S4"})
+    creating.grant(needed_grants(facts) - {lack})
+    agent = agents.start(group_id=group, properties=properties)
+    agent.create(name, config)
+    eventually(lambda: agent.states(name)[1:] == ("FAILED",), WAIT_S, agent.log)
+    trace = agent.get(f"/connectors/{name}/status")["tasks"][0]["trace"]
+    assert f"Failed to flush offsets and/or records for task {name}-0" in trace
+    assert "S4" in explain(trace).rules, trace
+    pyconnect = Pyconnect(tmp_path, agent.url, creating.plaintext)
+    assert blockers(pyconnect, name) == {("S4", sequences.topic)}
+    creating.grant([lack])
+    eventually(lambda: not blockers(pyconnect, name), WAIT_S)
+    eventually(lambda: agent.revived(name), WAIT_S, lambda: agent.states(name))
+    sequences.check(10)

@@ -1,7 +1,5 @@
 """The admin interface of real agents."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """One distributed agent on a real broker: what flows, what stops, what is left after the end."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time
@@ -24,6 +22,8 @@ from tests.support.agents.agent import (
 )
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
+from tests.support.servers.cluster import stopped, write_stopped_connectors
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka
 
@@ -264,3 +264,23 @@ def _pids(agent: Agent) -> set[int]:
 
 def _lines(file: Path) -> list[bytes]:
     return file.read_bytes().splitlines()
+
+
+CONNECTORS = 1_000
+MOST_BYTES = 100 * 1024 * 1024
+
+
+def test_a_thousand_stopped_connectors_take_no_processes_and_little_memory(
+    agents: Agents, kafka_broker: SharedBroker
+) -> None:
+    """100 MiB in all; what is left are the worker process and the fork server."""
+    group_id = unique_name("stopped")
+    write_stopped_connectors(kafka_broker.bootstrap_servers, f"{group_id}-configs", CONNECTORS)
+    agent = agents.start(group_id=group_id)
+    eventually(lambda: stopped(agent.process) == CONNECTORS, 60)
+    supervisor = psutil.Process(agent.process.pid)
+    processes = [supervisor, *supervisor.children(recursive=True)]
+    eventually(lambda: agent.children() == [])
+    # Shared pages are counted once.
+    used = sum(p.memory_full_info().pss for p in processes if p.is_running())
+    assert used < MOST_BYTES

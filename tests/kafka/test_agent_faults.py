@@ -1,14 +1,19 @@
-"""Errors of an agent about bad input and failing surroundings, while all other work continues."""
+"""Errors of an agent about bad input and failing surroundings, while all other work continues.
 
-from __future__ import annotations
+Failed tasks come back by themselves where that is asked for, unless a restart cannot help.
+"""
 
 import signal
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 
 from pyconnect_agent.kafka.admin import Admin, TopicSpec
-from tests.support.agents.agent import WAIT_S, Agent, Agents, emptied, sink_config, source_config
+from tests.support.agents.agent import Agent, Agents, emptied, sink_config, source_config
+from tests.support.audits.sequences import WAIT_S, Sequences
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.bad_plugins import BAD_SOURCE
@@ -29,16 +34,14 @@ def agent_worker(shared_agent: Agent) -> Agent:
     return emptied(shared_agent)
 
 
-@pytest.mark.parametrize(
-    ("where", "how", "expected"),
-    [
-        ("start", "raise", "ValueError: no good"),
-        ("start", "exit", "exited with code 7"),
-        ("task.start", "raise", "ValueError: no good"),
-        ("poll", "raise", "ValueError: no good"),
-        ("poll", "exit", "exited with code 7"),
-        ("poll", "abort", "SIGABRT"),
-    ],
+@cases(
+    "where, how, expected",
+    ("start", "raise", "ValueError: no good"),
+    ("start", "exit", "exited with code 7"),
+    ("task.start", "raise", "ValueError: no good"),
+    ("poll", "raise", "ValueError: no good"),
+    ("poll", "exit", "exited with code 7"),
+    ("poll", "abort", "SIGABRT"),
 )
 def test_a_bad_plugin_fails_alone(
     agent_worker: Agent, tmp_path: Path, where: str, how: str, expected: str
@@ -70,7 +73,7 @@ def test_a_config_that_is_too_large_is_refused_with_the_reason(agent_worker: Age
     assert agent_worker.get("/connectors") == []
 
 
-@pytest.mark.parametrize("support", ["disabled", "enabled"])
+@cases("support", "disabled", "enabled")
 def test_a_config_that_the_topic_does_not_take_is_refused_with_the_reason(
     agents: Agents, support: str
 ) -> None:
@@ -143,10 +146,7 @@ def test_logs_contain_no_secret(agents: Agents, tmp_path: Path) -> None:
     secrets.write_text("password=sesame-open\n")
     reference = f"${{file:{secrets}:password}}"
     agent = agents.start(
-        properties={
-            "config.providers": "file",
-            "config.providers.file.class": "FileConfigProvider",
-        }
+        properties={"config.providers": "file", "config.providers.file.class": "FileConfigProvider"}
     )
     config = {"connector.class": BAD_SOURCE, "name": "bad", "login": f"alice:{reference}"}
     refused = {**config, "producer.override.batch.size": reference}
@@ -235,15 +235,13 @@ def test_a_signal_ends_a_worker_that_waits_for_its_broker(agents: Agents) -> Non
     assert process.wait_until_exited(WAIT_S) == 0
 
 
-@pytest.mark.parametrize(
-    ("properties", "expected"),
-    [
-        ({"session.timeout.ms": "soon"}, "Not a number of type INT"),
-        ({"key.converter": "no.such.Converter"}, "Class no.such.Converter could not be found."),
-        ({"config.storage.topic": ""}, "config.storage.topic"),
-        ({"exactly.once.source.support": "maybe"}, "exactly.once.source.support"),
-        ({"connector.client.config.override.policy": "Maybe"}, "All, None, Principal, Allowlist"),
-    ],
+@cases(
+    "properties, expected",
+    ({"session.timeout.ms": "soon"}, "Not a number of type INT"),
+    ({"key.converter": "no.such.Converter"}, "Class no.such.Converter could not be found."),
+    ({"config.storage.topic": ""}, "config.storage.topic"),
+    ({"exactly.once.source.support": "maybe"}, "exactly.once.source.support"),
+    ({"connector.client.config.override.policy": "Maybe"}, "All, None, Principal, Allowlist"),
 )
 def test_broken_properties_are_refused(
     agents: Agents, properties: dict[str, str], expected: str
@@ -255,3 +253,97 @@ def test_broken_properties_are_refused(
     log = process.log_path.read_text()
     assert "worker.properties: " in log
     assert expected in log
+
+
+AUTOMATIC = {
+    # The group has agents only.
+    "agent.restart.policy": "auto",
+    "agent.restart.backoff.ms": "200",
+    "agent.restart.backoff.max.ms": "200",
+    "exactly.once.source.support": "enabled",
+    "task.shutdown.graceful.timeout.ms": "2000",
+}
+
+
+def task_of(agent: Agent, name: str) -> dict[str, Any]:
+    """Return task 0 as the agent shows it."""
+    found: dict[str, Any] = next(
+        child
+        for child in agent.get("/agent/tasks")
+        if (child["connector"], child["task"]) == (name, 0)
+    )
+    return found
+
+
+def attempts(agent: Agent, name: str) -> int:
+    """Of task 0; 0 before it was started."""
+    children = agent.get("/agent/tasks")
+    found = [child["restarts"]["attempts"] for child in children if child["connector"] == name]
+    return max(found, default=0)
+
+
+@pytest.fixture(scope="module")
+def restarting(module_agents: Agents) -> Agent:
+    return module_agents.start(properties=AUTOMATIC)
+
+
+def test_a_task_whose_process_is_killed_twice_comes_back_twice(
+    restarting: Agent, sequences: Sequences
+) -> None:
+    """Exactly-once: each number is there once. Attempts, metrics and the log tell of it."""
+    agent, name = restarting, sequences.name
+    agent.create(name, sequences.config())
+    for life in range(2):
+        sequences.allow(50 * (life + 1))
+        sequences.wait_for(50 * (life + 1))
+        before = task_of(agent, name)["pid"]
+        psutil.Process(before).kill()
+        eventually(lambda known=before: task_of(agent, name)["pid"] not in (None, known))
+        agent.wait_for_states(name, "RUNNING", "RUNNING")
+    sequences.allow(120)
+    sequences.wait_for(120)
+    shown = task_of(agent, name)["restarts"]
+    assert (shown["policy"], shown["attempts"], shown["next_ms"]) == ("on-failure", 2, None)
+    metric = "kafka_connect_agent_restart_metrics_restart_attempts_total"
+    told = f'{metric}{{connector="{name}",task="0"}} 2.0'
+    assert told in agent.call("GET", "/agent/metrics").text
+    log = str(agent.get(f"/agent/connectors/{name}/logs?task=0&level=WARN")["lines"])
+    assert log.count("task process ended by itself") == 2
+    assert agent.call("PUT", f"/connectors/{name}/pause").status == 202
+    sequences.check(120)
+
+
+def test_tasks_of_a_killed_process_come_back_into_one(
+    restarting: Agent, sequences: Sequences
+) -> None:
+    """Exactly-once: each number is there once."""
+    agent, name = restarting, sequences.name
+    agent.create(name, sequences.config(3, agent_isolation="connector"))
+    for life in range(2):
+        sequences.allow(50 * (life + 1))
+        sequences.wait_for(50 * (life + 1), tasks=3)
+        children = agent.get("/agent/tasks")
+        tasks = [c for c in children if c["connector"] == name and c["task"] is not None]
+        (before,) = {child["pid"] for child in tasks}
+        psutil.Process(before).kill()
+        agent.wait_for_states(name, "RUNNING", "RUNNING", "RUNNING", "RUNNING")
+        eventually(lambda known=before: task_of(agent, name)["pid"] not in (None, known))
+    sequences.allow(120)
+    sequences.wait_for(120, tasks=3)
+    assert agent.call("PUT", f"/connectors/{name}/pause").status == 202
+    sequences.check(120, tasks=3)
+
+
+def test_a_wrong_setting_is_not_repeated(restarting: Agent) -> None:
+    """Another task that fails for a passing reason is restarted meanwhile, many times."""
+    agent = restarting
+    agent.create("wrong", {"connector.class": BAD_SOURCE, "task.start": "config-exception"})
+    agent.create("passing", {"connector.class": BAD_SOURCE, "task.start": "raise"})
+    agent.wait_for_states("wrong", "RUNNING", "FAILED")
+    eventually(lambda: attempts(agent, "passing") >= 3, WAIT_S)
+    shown = task_of(agent, "wrong")["restarts"]
+    assert (shown["attempts"], shown["ended"], shown["next_ms"]) == (0, "permanent", None)
+    agent.wait_for_states("wrong", "RUNNING", "FAILED")
+    trace = agent.get("/connectors/wrong/status")["tasks"][0]["trace"]
+    assert "ConfigException: wrong on purpose" in trace
+    assert "a configuration error or a missing authorization has to be corrected first" in trace

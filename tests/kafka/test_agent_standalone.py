@@ -1,7 +1,5 @@
 """A standalone agent: connectors from files, offsets in a file."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +15,7 @@ from tests.support.agents.agent import (
     source_config,
     wait_until_equal,
 )
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 
@@ -33,22 +32,17 @@ def connectors(tmp_path: Path) -> tuple[Mapping[str, str], ...]:
     )
 
 
-def test_connectors_of_the_command_line_run_before_it_is_healthy(
+def test_connectors_of_the_command_line_run_and_go_on_in_a_second_life(
     agents: Agents, connectors: tuple[Mapping[str, str], ...], tmp_path: Path
 ) -> None:
-    """Health waits for all files; created connectors have their tasks by then."""
+    """Health waits for all files; created connectors have their tasks by then.
+
+    A second life reads on where the first one committed.
+    """
     agent = agents.start(connectors=connectors)
     assert len(agent.get("/connectors/source/tasks")) == 1
     wait_until_equal(tmp_path / "out.txt", tmp_path / "in.txt")
     agent.wait_for_states("source", "RUNNING", "RUNNING")
-
-
-def test_offsets_survive_in_their_file(
-    agents: Agents, connectors: tuple[Mapping[str, str], ...], tmp_path: Path
-) -> None:
-    """A second life reads on where the first one committed."""
-    agent = agents.start(connectors=connectors)
-    wait_until_equal(tmp_path / "out.txt", tmp_path / "in.txt")
     agent.drain()
     assert agent.exit_code() == 0
     assert json.loads((tmp_path / "offsets.json").read_text())["version"] == 1
@@ -57,25 +51,18 @@ def test_offsets_survive_in_their_file(
     wait_until_equal(tmp_path / "out.txt", tmp_path / "in.txt")
 
 
-def test_rest_edits_work_and_answer_when_done(agents: Agents, tmp_path: Path) -> None:
-    """POST answers after the start with the tasks; stop and delete take effect."""
-    agent = agents.start(connectors=())
-    answer = agent.create("source", source_config(tmp_path / "in.txt", unique_name("lines")))
-    assert answer.json()["tasks"] == [{"connector": "source", "task": 0}]
-    assert agent.call("PUT", "/connectors/source/stop").status == 204
-    agent.wait_for_states("source", "STOPPED")
-    assert agent.call("DELETE", "/connectors/source").status == 204
-    eventually(lambda: agent.states("source") == ())
-
-
-def test_requests_that_standalone_lacks_are_refused_with_a_reason(
+def test_rest_edits_are_answered_when_done_or_refused_with_a_reason(
     agents: Agents, tmp_path: Path
 ) -> None:
-    """Apache's texts for unknown connectors and tasks, which are its own, and internal requests."""
+    """POST answers after the start with the tasks; stop and delete take effect.
+
+    Apache's texts for unknown connectors and tasks, which are its own, and internal requests.
+    """
     agent = agents.start(connectors=())
     stop = agent.call("PUT", "/connectors/none/stop")
     assert (stop.status, stop.message) == (500, "No connector `none` configured")
-    agent.create("source", source_config(tmp_path / "in.txt", unique_name("lines")))
+    answer = agent.create("source", source_config(tmp_path / "in.txt", unique_name("lines")))
+    assert answer.json()["tasks"] == [{"connector": "source", "task": 0}]
     task = agent.call("POST", "/connectors/source/tasks/7/restart")
     assert (task.status, task.message) == (404, "Task source-7 not found")
     tasks = agent.call("POST", "/connectors/none/tasks", [])
@@ -83,6 +70,10 @@ def test_requests_that_standalone_lacks_are_refused_with_a_reason(
         "Kafka Connect in standalone mode does not support externally setting task configurations."
     )
     assert (tasks.status, tasks.message) == (500, expected)
+    assert agent.call("PUT", "/connectors/source/stop").status == 204
+    agent.wait_for_states("source", "STOPPED")
+    assert agent.call("DELETE", "/connectors/source").status == 204
+    eventually(lambda: agent.states("source") == ())
 
 
 def test_json_files_are_read_in_both_forms(agents: Agents, tmp_path: Path) -> None:
@@ -108,13 +99,11 @@ def test_json_files_are_read_in_both_forms(agents: Agents, tmp_path: Path) -> No
     agent.wait_for_states("request", "STOPPED")
 
 
-@pytest.mark.parametrize(
-    ("connector", "expected"),
-    [
-        ({"connector.class": "FileStreamSource"}, "is missing the mandatory 'name' configuration"),
-        ({"name": "bad", "connector.class": "NoSuchConnector"}, "Failed to find any class"),
-        ({"name": "bad", "connector.class": "FileStreamSource"}, "Missing required configuration"),
-    ],
+@cases(
+    "connector, expected",
+    ({"connector.class": "FileStreamSource"}, "is missing the mandatory 'name' configuration"),
+    ({"name": "bad", "connector.class": "NoSuchConnector"}, "Failed to find any class"),
+    ({"name": "bad", "connector.class": "FileStreamSource"}, "Missing required configuration"),
 )
 def test_a_wrong_connector_file_ends_the_worker(
     agents: Agents, connector: Mapping[str, str], expected: str

@@ -1,7 +1,5 @@
 """The plugins of the pages for authors on a real agent, with the configs that the pages show."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import socket
@@ -19,7 +17,7 @@ from pyconnect_sandbox.server import free_port
 from tests.support.agents.agent import Agent, Agents
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.plugins.author_pages import install, write_project
+from tests.support.plugins.plugin_directories import install, write_project
 from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.topics import create_topics, read_topic
 
@@ -92,11 +90,7 @@ def test_pages_of_an_api_reach_a_topic_and_another_api(
     reader.create("http-source", "items.json", url=url, topic=topic)
     eventually(lambda: len(read_topic(kafka_broker.bootstrap_servers, topic)) == len(ITEMS), WAIT_S)
     reader.create(
-        "batching-sink",
-        "posts.json",
-        url=url,
-        topics=topic,
-        errors_deadletterqueue_topic_name=dead,
+        "batching-sink", "posts.json", url=url, topics=topic, errors_deadletterqueue_topic_name=dead
     )
     eventually(lambda: [item for batch in Api.got for item in batch] == ITEMS, WAIT_S)
     assert max(map(len, Api.got)) <= 100

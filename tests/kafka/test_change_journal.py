@@ -1,9 +1,6 @@
 """The journal of a cluster of agents in a topic: changes by many clients through all workers."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +16,6 @@ from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.seeds import LONG
 from tests.support.servers.cluster import QUICK_GROUP
-from tests.support.servers.kafka import SharedBroker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(1000)]
 
@@ -36,24 +32,20 @@ def call(url: str, user: str, method: str, path: str, body: object = None) -> An
 
 
 @pytest.fixture
-def urls(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[list[str]]:
+def urls(agents: Agents, tmp_path: Path) -> list[str]:
     """Three agents with users and a journal."""
     users = [f"client-{number}" for number in range(CLIENTS)]
     file = tmp_path / "users.toml"
     file.write_text(
         "\n".join(f'[{user}]\nrole = "editor"\ntokens = ["{token_hash(user)}"]' for user in users)
     )
-    agents = Agents(kafka_broker.bootstrap_servers, tmp_path)
     properties = {
         **QUICK_GROUP,
         "agent.rest.users": str(file),
         "agent.journal.topic": unique_name("journal"),
     }
     group_id = unique_name("journaling")
-    try:
-        yield [agents.start(group_id=group_id, properties=properties).url for _ in range(3)]
-    finally:
-        agents.close()
+    return [agents.start(group_id=group_id, properties=properties).url for _ in range(3)]
 
 
 def settled(url: str, name: str, config: dict[str, str]) -> Answer | None:

@@ -1,7 +1,9 @@
-"""One file of client properties convinces brokers, whichever of the packages reads it."""
+"""One file of client properties convinces brokers, whichever of the packages reads it.
 
-from __future__ import annotations
+By TLS, and by tokens, which an authorization server gives and a broker checks by JWKS.
+"""
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,14 +20,34 @@ from pyconnect_cli.kafka.admin import KafkaAccess, KafkaAdmin, connected
 from pyconnect_cli.kafka.model import TopicPartition
 from pyconnect_cli.settings.given_files import read_security
 from pyconnect_clients.properties_file import read_client_properties
+from pyconnect_clients.token_login import TOKEN_KEYS
 from pyconnect_reconcile.spec import Cluster
 from pyconnect_reconcile.topics.cluster_view import ClusterView
 from pyconnect_sandbox.broker import BrokerSecurity, KafkaBroker
 from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.kafka.test_group_membership import Member
+from tests.support.agents.agent import (
+    Agents,
+    append_lines,
+    sink_config,
+    source_config,
+    wait_until_equal,
+)
+from tests.support.agents.upgrade_cluster import ALLOWED, Tool
 from tests.support.audits.seeding import Record, seed_topic
 from tests.support.eventually import eventually
+from tests.support.names import unique_name
 from tests.support.seeds import chosen
-from tests.support.servers.kafka import Servers
+from tests.support.servers.authorization_server import (
+    AUDIENCE,
+    CLIENT,
+    ISSUER,
+    SCOPE,
+    SECRET,
+    AuthorizationServer,
+    authorization_server,
+)
+from tests.support.servers.kafka import SELDOM_FENCED, Servers
 from tests.support.servers.tls_clusters import (
     Stores,
     TlsClusters,
@@ -204,3 +226,164 @@ def test_a_refused_certificate_is_logged_with_its_side_and_file(
 
     eventually(lambda: expected in told(), WAIT_S, told)
     assert "PRIVATE" not in told()
+
+
+LIFETIME_S = 30
+MINUTE_OUTLIVED_S = 210
+"""The next token is due after half of it; the server hangs until four fifths of it: 63 s."""
+REAUTHENTICATED_AFTER_MS = 5_000
+MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+COMMANDS = (
+    ("acls", "check"),
+    ("transactions", "list"),
+    ("transactions", "find-hanging"),
+    ("offsets", "lag"),
+    ("upgrade", "plan", "--phase", "preparing"),
+)
+
+
+@pytest.fixture(scope="module")
+def tokens(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuthorizationServer]:
+    directory = tmp_path_factory.mktemp("tokens")
+    with authorization_server(directory / "server", LIFETIME_S) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def broker(
+    kafka_runtime: KafkaRuntime,
+    tokens: AuthorizationServer,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[KafkaBroker]:
+    servers = Servers(kafka_runtime, tmp_path_factory.mktemp("broker"))
+    listener = "listener.name.sasl.oauthbearer."
+    validator = MODULE.replace("LoginModule", "ValidatorCallbackHandler")
+    with pytest.MonkeyPatch.context() as patched:
+        allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={tokens.jwks}"
+        patched.setenv("JAVA_TOOL_OPTIONS", allowed)
+        try:
+            yield servers.broker(
+                security=BrokerSecurity(
+                    acl=True, sasl_users={"nobody": "p"}, super_users=(f"User:{CLIENT}",)
+                ),
+                properties={
+                    **SELDOM_FENCED,
+                    "sasl.enabled.mechanisms": "OAUTHBEARER",
+                    f"{listener}sasl.jaas.config": f"{MODULE} required;",
+                    f"{listener}sasl.server.callback.handler.class": validator,
+                    f"{listener}sasl.oauthbearer.jwks.endpoint.url": tokens.jwks,
+                    f"{listener}sasl.oauthbearer.expected.audience": AUDIENCE,
+                    f"{listener}sasl.oauthbearer.expected.issuer": ISSUER,
+                    f"{listener}connections.max.reauth.ms": str(REAUTHENTICATED_AFTER_MS),
+                },
+            )
+        finally:
+            servers.close()
+
+
+def login(tokens: AuthorizationServer, **more: str) -> dict[str, str]:
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.login.callback.handler.class": MODULE.replace(
+            "OAuthBearerLoginModule", "secured.OAuthBearerLoginCallbackHandler"
+        ),
+        "sasl.oauthbearer.token.endpoint.url": tokens.endpoint,
+        "sasl.jaas.config": (
+            f'{MODULE} required clientId="{CLIENT}" clientSecret="{SECRET}" scope="{SCOPE}";'
+        ),
+        "sasl.login.refresh.window.factor": "0.5",
+        "sasl.login.refresh.window.jitter": "0",
+        **more,
+    }
+
+
+def test_tokens_serve_every_client(
+    broker: KafkaBroker, tokens: AuthorizationServer, tmp_path: Path
+) -> None:
+    """Of agent, commands and jobs; the broker checks signature, audience and issuer."""
+    producer = seed_topic(broker.bootstrap_servers, name=TOPIC).open([Record(b"open")])[0]
+    file = properties_file(tmp_path / "p", login(tokens))
+    refused = [each.__name__ for each in CLIENTS if not each(broker.sasl_bootstrap_servers, file)]
+    producer.abort_transaction(WAIT_S)
+    assert refused == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("lifetime_s", chosen([LIFETIME_S], long=[MINUTE_OUTLIVED_S]))
+def test_a_member_stays_while_the_authorization_server_hangs(
+    broker: KafkaBroker,
+    tokens: AuthorizationServer,
+    lifetime_s: int,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It logs in with the token that it holds, and with the next token once the server answers.
+
+    With `scripts/test --long` a request for a token also hangs for a full minute.
+    """
+    tokens.lifetime(lifetime_s)
+    # A source of its own, which is kept by its settings: no other test has this timeout.
+    properties = login(tokens, **{"sasl.login.read.timeout.ms": str(1_500 + lifetime_s)})
+    java = {**properties, "bootstrap.servers": broker.sasl_bootstrap_servers}
+    assert set(properties) - {"security.protocol"} <= TOKEN_KEYS
+    member = Member(
+        "member",
+        broker.sasl_bootstrap_servers,
+        unique_name("group"),
+        client=client_arguments(kafka_python_config(java, client_id="member")),
+    )
+    started_s, given = time.monotonic(), tokens.given()
+    member.thread.start(60_000)
+    try:
+        member.join()
+        member_id = member.thread.member_id
+        with tokens.hanging():
+            # From before the next token is due until shortly before the held one expires.
+            eventually(lambda: time.monotonic() - started_s > lifetime_s * 0.8, lifetime_s)
+            assert tokens.given() == given
+        eventually(lambda: time.monotonic() - started_s > lifetime_s * 1.2, lifetime_s)
+        assert tokens.given() > given
+        # A busy broker may have been lost and found; a login that fails for longer than the
+        # session gives another member id.
+        assert set(member.events.queue) <= {"coordinator lost"}
+        assert "uthentication" not in caplog.text
+        assert member.thread.member_id == member_id
+    finally:
+        member.thread.stop(5_000)
+        tokens.lifetime(LIFETIME_S)
+
+
+@pytest.mark.long(only=True)
+def test_an_agent_and_its_tasks_outlive_their_tokens(
+    broker: KafkaBroker, tokens: AuthorizationServer, tmp_path: Path
+) -> None:
+    """Lines flow after the first tokens have expired; commands log in by token to the same end."""
+    properties = login(tokens)
+    for prefix in ("producer.", "consumer.", "admin."):
+        properties |= {f"{prefix}{name}": value for name, value in login(tokens).items()}
+    agents = Agents(broker.sasl_bootstrap_servers, tmp_path)
+    try:
+        agent = agents.start(properties=ALLOWED | properties)
+        topic, source, sink = unique_name("lines"), tmp_path / "in.txt", tmp_path / "out.txt"
+        append_lines(source, 1, 100)
+        agent.create("source", source_config(source, topic))
+        agent.create("sink", sink_config(sink, topic))
+        wait_until_equal(sink, source)
+        started_s = time.monotonic()
+        eventually(lambda: time.monotonic() - started_s > LIFETIME_S + 5)
+        append_lines(source, 101, 200)
+        wait_until_equal(sink, source)
+        commands = Tool(broker.sasl_bootstrap_servers, agent.url, tmp_path)
+        file = properties_file(tmp_path / "client.properties", login(tokens))
+        commands.environment["PYCONNECT_KAFKA_PROPERTIES"] = str(file)
+        for words in COMMANDS:
+            ended = commands.run(*words)
+            assert ended.returncode == 0, (words, ended.stdout, ended.stderr)
+        commands.must_upgrade("preparing")
+        assert agent.get("/agent")["exactly_once_source_support"] == "preparing"
+        append_lines(source, 201, 300)
+        wait_until_equal(sink, source)
+        assert "session expired" not in agent.log()
+        assert SECRET not in agent.log()
+    finally:
+        agents.close()

@@ -1,7 +1,5 @@
 """Three agents as one cluster, while nothing goes wrong: any of them answers for all."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 
@@ -9,7 +7,7 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.support.agents.agent import Agent
-from tests.support.agents.worker_rest import WAIT_S
+from tests.support.agents.rest_client import WAIT_S
 from tests.support.chaos.witness import Journal
 from tests.support.eventually import eventually
 from tests.support.servers.cluster import Cluster, cluster_of, worker_of

@@ -1,7 +1,11 @@
-"""A cluster that loses a member, its leader, its broker, its network or its wits."""
+"""A cluster that loses a member, its leader, its broker, its network, its clock or its wits.
 
-from __future__ import annotations
+And requests that meet each other, or the death of the leader that they were forwarded to.
+"""
 
+import os
+import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -19,17 +23,28 @@ from tests.support.agents.agent import (
     source_config,
     wait_until_equal,
 )
-from tests.support.agents.wedgeable_agent import WedgeableAgent, wedge_now
+from tests.support.agents.altered_agents import ShiftedAgent, WedgeableAgent, wedge_now
+from tests.support.agents.rest_client import Answer
 from tests.support.chaos.witness import Journal
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.servers.cluster import DELAY_MS, SESSION_MS, Cluster, cluster_of, worker_of
-from tests.support.servers.kafka import Servers
+from tests.support.servers.cluster import (
+    DELAY_MS,
+    SESSION_MS,
+    Cluster,
+    cluster_of,
+    status_faults,
+    statuses_in,
+    worker_of,
+)
+from tests.support.servers.kafka import Servers, SharedBroker
 from tests.support.servers.proxy import Proxy
 
 pytestmark = pytest.mark.kafka
 
 MARGIN_S = 2
+WAIT_S = 150
+DAY_S = 86_400
 TASKS = 6
 
 
@@ -147,9 +162,7 @@ def test_a_leader_that_froze_past_its_session_comes_back_as_a_follower(
     frozen_tasks, count = tasks_at(cluster, frozen), journal.starts()
     frozen.process.suspend()
     try:
-        eventually(
-            lambda: frozen_tasks <= {entry.task for entry in journal.started_since(count)},
-        )
+        eventually(lambda: frozen_tasks <= {entry.task for entry in journal.started_since(count)})
     finally:
         frozen.process.resume()
     cluster.wait_until_running({"w": TASKS})
@@ -186,10 +199,7 @@ def test_workers_that_cannot_reach_each_other_serve_local_requests(
 ) -> None:
     """Only forwarding fails; task configs that the leader did not get are sent again."""
     port = free_port()
-    with (
-        Proxy(port) as proxy,
-        cluster_of(0, broker.bootstrap_servers, tmp_path) as pair,
-    ):
+    with Proxy(port) as proxy, cluster_of(0, broker.bootstrap_servers, tmp_path) as pair:
         leader = pair.add(
             properties={
                 "listeners": f"http://{LOOPBACK}:{port}",
@@ -230,9 +240,7 @@ def test_a_wedged_herder_leaves_the_group_and_comes_back(
     running(cluster, journal)
     lost, count = tasks_at(cluster, wedged), journal.starts()
     wedge_now(wedged)
-    eventually(
-        lambda: lost <= {entry.task for entry in journal.started_since(count)},
-    )
+    eventually(lambda: lost <= {entry.task for entry in journal.started_since(count)})
     cluster.wait_until_running({"w": TASKS})
     eventually(lambda: each_task_once(journal), describe=lambda: living(journal))
     eventually(lambda: sorted(Counter(tasks_of(cluster).values()).values()) == [2, 2, 2])
@@ -261,3 +269,116 @@ def test_a_worker_of_the_same_group_with_other_topics_is_reported(
 
 def line_with(text: str, agent: Agent) -> str | None:
     return next((line for line in agent.log().splitlines() if text in line), None)
+
+
+@pytest.mark.parametrize("jump_s", [-DAY_S, DAY_S])
+def test_a_set_wall_clock_moves_no_deadline(
+    kafka_broker: SharedBroker, tmp_path: Path, journal: Journal, jump_s: float
+) -> None:
+    """Requests, restarts and the move of a dead worker's tasks take as long as before."""
+    restarts = {"agent.restart.policy": "on-failure", "agent.restart.backoff.ms": "1000"}
+    servers, kind = kafka_broker.bootstrap_servers, ShiftedAgent
+    with cluster_of(2, servers, tmp_path, restarts, kind=kind) as cluster:
+        check_deadlines(cluster, journal, jump_s)
+
+
+def check_deadlines(cluster: Cluster, journal: Journal, jump_s: float) -> None:
+    leader = cluster.leader()
+    [follower] = cluster.followers()
+    leader.create("before", journal.config(4))
+    cluster.wait_until_running({"before": 4})
+    starts = journal.starts()
+    for agent in cluster.agents:
+        assert isinstance(agent.process, ShiftedAgent)
+        agent.process.set_clock(jump_s)
+    # The follower signs what it forwards with the group's session key.
+    follower.create("after", journal.config(2))
+    cluster.wait_until_running({"before": 4, "after": 2})
+    for task in follower.get("/agent/tasks"):
+        if task["connector"] == "after":
+            assert abs(task["since_ms"] / 1000 - jump_s - time.time()) < DAY_S / 2
+    assert {entry.task for entry in journal.started_since(starts)} == {"after-0", "after-1"}
+    eventually(lambda: status_faults(cluster.agents) == [], 30)
+    killed = leader.children()[0]
+    killed.kill()
+    eventually(lambda: not killed.is_running(), 30)
+    cluster.wait_until_running({"before": 4, "after": 2}, 30)
+    cluster.kill(follower)
+    began_s = time.monotonic()
+    cluster.wait_until_running({"before": 4, "after": 2}, 60)
+    assert time.monotonic() - began_s < 60
+    assert journal.entries("overlap") == []
+    eventually(lambda: status_faults(cluster.agents) == [], 30)
+
+
+def test_two_operators_leave_one_configuration_that_runs(
+    cluster: Cluster, journal: Journal, broker: KafkaBroker
+) -> None:
+    """Each changes, pauses, restarts and deletes the same connector through another worker."""
+    answers: list[int] = []
+
+    def operate(number: int) -> None:
+        agent = cluster.agents[number]
+        for turn in range(8):
+            config = journal.config(1 + (number + turn) % 3, operator=str(number))
+            for method, path, body in (
+                ("PUT", "/connectors/w/config", config),
+                ("PUT", "/connectors/w/pause", None),
+                ("POST", "/connectors/w/restart?includeTasks=true", None),
+                ("PUT", "/connectors/w/resume", None),
+                *((("DELETE", "/connectors/w", None),) if turn % 4 == 3 else ()),
+            ):
+                answers.append(agent.call(method, path, body).status)
+
+    operators = [threading.Thread(target=operate, args=(number,)) for number in range(2)]
+    for operator in operators:
+        operator.start()
+    for operator in operators:
+        operator.join(WAIT_S)
+    assert set(answers) <= {200, 201, 202, 204, 404, 409}
+    # An earlier pause may have been the last change of the target state.
+    first = cluster.agents[0]
+    eventually(
+        lambda: first.call("PUT", "/connectors/w/config", journal.config(2)).status in (200, 201),
+        WAIT_S,
+    )
+    first.do("PUT", "/connectors/w/resume")
+    cluster.wait_until_running({"w": 2})
+
+    def faults() -> list[str]:
+        written = statuses_in(broker.bootstrap_servers, f"{cluster.group_id}-status")
+        return status_faults(cluster.agents, written)
+
+    eventually(lambda: faults() == [], WAIT_S, faults)
+    assert journal.entries("overlap") == []
+
+
+def test_a_leader_that_dies_with_a_forwarded_request_is_answered_for(
+    cluster: Cluster, journal: Journal
+) -> None:
+    """The client hears of it at once; the next leader carries out the repeated request."""
+    leader, follower = cluster.leader(), cluster.followers()[0]
+    os.kill(leader.process.pid, signal.SIGSTOP)
+    answers: list[Answer] = []
+    asking = threading.Thread(
+        target=lambda: answers.append(
+            follower.call("PUT", "/connectors/w/config", journal.config(2))
+        )
+    )
+    asking.start()
+    asking.join(1)
+    assert answers == [], "the leader cannot answer"
+    killed_s = time.monotonic()
+    cluster.kill(leader)
+    asking.join(WAIT_S)
+    assert answers[0].status == 500
+    assert "IO Error trying to forward REST request" in (answers[0].message or "")
+    assert time.monotonic() - killed_s < 5
+    eventually(
+        lambda: (
+            follower.call("PUT", "/connectors/w/config", journal.config(2)).status in (200, 201)
+        ),
+        WAIT_S,
+    )
+    cluster.wait_until_running({"w": 2})
+    assert journal.entries("overlap") == []

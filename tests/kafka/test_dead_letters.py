@@ -1,7 +1,5 @@
 """Dead letters on a broker: grouped by cause, and replayed each exactly once, also under kills."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -32,9 +30,8 @@ from tests.support.commands.pyconnect_command import Pyconnect
 from tests.support.eventually import eventually
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 from tests.support.names import unique_name
-from tests.support.servers.acls import sasl
 from tests.support.servers.kafka import SharedBroker
-from tests.support.servers.secured import SecuredBroker
+from tests.support.servers.secured import SecuredBroker, sasl
 from tests.support.servers.topics import committed_offset, create_topics, read_topic
 
 pytestmark = pytest.mark.kafka

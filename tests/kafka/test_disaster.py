@@ -1,7 +1,5 @@
 """A cluster loses its internal topics: a restored backup brings back its connectors."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Sequence

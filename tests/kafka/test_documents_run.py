@@ -1,22 +1,23 @@
-"""The commands of tutorials and how-tos are run here as they are written, one page after the other.
+"""The commands of tutorials and how-tos and the examples of references are run as they are written.
 
 Only addresses, directories, waits and ids of backups are replaced. A terminal answers questions.
-Pages with tests of their own: upgrade-to-exactly-once (`test_upgrade_runbook`), write-a-connector
+Pages with tests of their own: upgrade-to-exactly-once (`test_upgrade`), write-a-connector
 (`tests/packaging/test_connector_authors`), move-a-java-cluster (`tests/java/test_move_cluster`),
 audit-after-an-incident (`tests/spark/test_command`), deploy (`tests/kafka/test_deployment`).
 """
 
-from __future__ import annotations
-
+import json
 import os
 import pty
 import re
 import selectors
+import sqlite3
 import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -307,8 +308,7 @@ def test_replay_a_day(
     lines.write_text("one\ntwo\n")
     topic = unique_name("orders")
     agent.create(
-        "orders-import",
-        {"connector.class": "FileStreamSource", "file": str(lines), "topic": topic},
+        "orders-import", {"connector.class": "FileStreamSource", "file": str(lines), "topic": topic}
     )
     sink = {"connector.class": "FileStreamSink", "file": str(out), "topics": topic}
     agent.create("orders-to-db", sink)
@@ -359,3 +359,50 @@ def test_watch_a_cluster(group: Sequence[Agent], terminal: Terminal) -> None:
     )
     page = blocks("how-to/watch-a-cluster.md", {"pip install": "true"})
     assert "1 of 1 worker healthy" in terminal.run("\n".join(page))
+
+
+def example(page: str, directory: Path) -> Callable[[str], list[str]]:
+    """Return what gives a page's blocks of a language; only directory and topics are others."""
+    text = (DOCS / "reference" / page).read_text("utf-8").replace("/tmp/shop", str(directory))
+    text = text.replace("shop-", f"{unique_name('shop')}-")
+    return lambda language: re.findall(
+        rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL
+    )
+
+
+def test_the_example_of_lakes_fills_files_and_a_table(agents: Agents, tmp_path: Path) -> None:
+    """docs/reference/connectors-lake.md, as it is written."""
+    blocks_of = example("connectors-lake.md", tmp_path)
+    prepare, look = blocks_of("python")
+    subprocess.run([sys.executable, "-c", prepare], check=True)
+    agent = agents.start()
+    for number, config in enumerate(map(json.loads, blocks_of("json"))):
+        agent.create(f"orders-{number}", config)
+
+    def found() -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", look], check=False, capture_output=True, text=True
+        )
+        return done.stdout or done.stderr
+
+    eventually(lambda: [found()] == blocks_of("text"), describe=found)
+
+
+def test_the_example_of_sql_copies_its_table(agents: Agents, tmp_path: Path) -> None:
+    """docs/reference/connectors-sql.md, as it is written."""
+    blocks_of = example("connectors-sql.md", tmp_path)
+    (program,), (query,), (answer,) = map(blocks_of, ("python", "sql", "text"))
+    subprocess.run([sys.executable, "-c", program], check=True)
+    agent = agents.start()
+    for number, config in enumerate(map(json.loads, blocks_of("json"))):
+        agent.create(f"orders-{number}", config)
+
+    def copied() -> str:
+        with closing(sqlite3.connect(tmp_path / "copy.db")) as connection:
+            try:
+                found = connection.execute(query).fetchall()
+            except sqlite3.OperationalError:
+                return "there is no table yet\n"
+        return "".join("|".join(map(str, row)) + "\n" for row in found)
+
+    eventually(lambda: copied() == answer, describe=copied)

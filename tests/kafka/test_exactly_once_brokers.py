@@ -1,7 +1,5 @@
 """Exactly-once sources while brokers restart, move and refuse, and networks part (KIP-618)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +16,10 @@ from tests.support.agents.agent import Agent, Agents, closing
 from tests.support.audits.sequences import WAIT_S, Sequences
 from tests.support.eventually import eventually
 from tests.support.seeds import LONG
-from tests.support.servers.acls import sasl
 from tests.support.servers.cluster import Cluster, cluster_of, worker_of
-from tests.support.servers.kafka import Servers
-from tests.support.servers.kafka_cluster import KafkaCluster, free_ports
+from tests.support.servers.kafka import KafkaCluster, Servers, free_ports
 from tests.support.servers.proxy import Proxy
-from tests.support.servers.secured import SecuredBroker, overrides
+from tests.support.servers.secured import SecuredBroker, overrides, sasl
 from tests.support.servers.topics import coordinator_partition
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]

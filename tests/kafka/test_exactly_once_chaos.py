@@ -1,7 +1,5 @@
 """Three agents under random kills and freezes: readers see every line once and in order."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator
@@ -11,7 +9,7 @@ import pytest
 
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.chaos.chaos import ENABLED, Chaos
-from tests.support.plugins.java_plugin_jars import file_connectors
+from tests.support.plugins.java_jars import file_connectors
 from tests.support.seeds import LONG, picked_seed
 from tests.support.servers.cluster import Cluster, cluster_of
 from tests.support.servers.kafka import SharedBroker
@@ -41,10 +39,7 @@ def cluster(
 
 
 def test_every_line_is_seen_once_and_in_order(
-    cluster: Cluster,
-    kafka_broker: SharedBroker,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    cluster: Cluster, kafka_broker: SharedBroker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Supervisors, tasks and whole hosts die and freeze past their session while lines come."""
     seed = int(os.environ.get(SEED_VARIABLE, picked_seed()))

@@ -1,9 +1,8 @@
 """Exactly-once sources of one worker, killed, fenced and reconfigured (KIP-618).
 
+And transactions that end otherwise than planned, and what a task is told at their end.
 Proven on a real broker only: librdkafka's mock lets a fenced producer commit.
 """
-
-from __future__ import annotations
 
 import json
 from itertools import pairwise
@@ -14,11 +13,21 @@ from confluent_kafka import KafkaException
 
 from tests.support.agents.agent import Agent, Agents, emptied
 from tests.support.audits.sequences import WAIT_S, Sequences
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.plugins.sequence_source import DIE_IN_COMMIT, HANG_IN_POLL, HANGING
+from tests.support.plugins.sources import (
+    COMMIT,
+    DIE_IN_COMMIT,
+    DROP_ODD,
+    DROPPING_SOURCE,
+    HANG_IN_POLL,
+    HANGING,
+    LIMIT,
+    notes,
+)
 from tests.support.servers.kafka import SharedBroker
-from tests.support.servers.offset_topics import OffsetTopics
+from tests.support.servers.topics import OffsetTopic
 
 pytestmark = pytest.mark.kafka
 
@@ -57,7 +66,7 @@ def trace(agent: Agent, name: str) -> str:
     return text
 
 
-@pytest.mark.parametrize("boundary", [{}, {"transaction.boundary": "interval"}])
+@cases("boundary", {}, {"transaction.boundary": "interval"})
 def test_a_clean_life_shows_each_number_once(
     agent: Agent, sequences: Sequences, boundary: dict[str, str]
 ) -> None:
@@ -187,11 +196,10 @@ def test_a_connector_ends_its_transactions_itself(
     sequences.allow(100)
     kept = [*range(1, 2), *range(3, 6), *range(9, 22), *range(35, 90)]
     eventually(lambda: sequences.seen().get("0") == kept, WAIT_S, sequences.seen)
-    topics = OffsetTopics(kafka_broker.bootstrap_servers)
+    topic = OffsetTopic(kafka_broker.bootstrap_servers, f"{group_id}-offsets")
 
     def ends() -> list[int]:
-        records = topics.records(f"{group_id}-offsets")
-        own = [value for key, value in records if sequences.name in str(key)]
+        own = [value for key, value in topic.records() if sequences.name in str(key)]
         return [json.loads(value or b"")["last"] for value in own]
 
     assert ends() == [1, 2, 3, 5, 8, 13, 21, 34, 55, 89]
@@ -215,7 +223,7 @@ def test_aborts_right_after_producing(agent: Agent, sequences: Sequences) -> Non
     )
 
 
-@pytest.mark.parametrize("tolerance", ["none", "all"])
+@cases("tolerance", "none", "all")
 def test_a_record_that_cannot_be_converted(
     agent: Agent, sequences: Sequences, tolerance: str
 ) -> None:
@@ -239,16 +247,14 @@ def test_a_record_that_cannot_be_converted(
         agent.wait_for_states(sequences.name, "RUNNING", "RUNNING")
 
 
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
-        ({"producer.override.transaction.timeout.ms": "9000000"}, "initialize the producer"),
-        (
-            {"offsets.storage.topic": "TOPIC"},
-            "may not produce to their own offsets topics when exactly-once support is enabled",
-        ),
-        ({"producer.override.acks": "1"}, "acks"),
-    ],
+@cases(
+    "settings, text",
+    ({"producer.override.transaction.timeout.ms": "9000000"}, "initialize the producer"),
+    (
+        {"offsets.storage.topic": "TOPIC"},
+        "may not produce to their own offsets topics when exactly-once support is enabled",
+    ),
+    ({"producer.override.acks": "1"}, "acks"),
 )
 def test_impossible_exactly_once_settings_fail_the_task(
     agent: Agent, sequences: Sequences, settings: dict[str, str], text: str
@@ -259,3 +265,74 @@ def test_impossible_exactly_once_settings_fail_the_task(
     sequences.allow(10)
     agent.wait_for_states(sequences.name, "RUNNING", "FAILED")
     assert text in trace(agent, sequences.name)
+
+
+def test_transaction_timeout(agent: Agent, sequences: Sequences) -> None:
+    """The broker ends what stays open too long; the task fails, says what to tune, and repeats."""
+    agent.create(
+        sequences.name,
+        {**sequences.config(), **NEVER, "producer.override.transaction.timeout.ms": "2000"},
+    )
+    sequences.allow(30)
+    sequences.wait_for(30, committed=False)
+    # The broker's marker lets readers of committed records come to the end.
+    eventually(lambda: sequences.end() > 30, WAIT_S)
+    assert sequences.seen() == {}
+    assert agent.call("PUT", f"/connectors/{sequences.name}/pause").status == 202
+    agent.wait_for_states(sequences.name, "PAUSED", "FAILED")
+    trace = agent.get(f"/connectors/{sequences.name}/status")["tasks"][0]["trace"]
+    assert "was unable to finish writing records to Kafka before its producer transaction" in trace
+    assert sequences.seen() == {}
+    changed = agent.call("PUT", f"/connectors/{sequences.name}/config", sequences.config())
+    assert changed.status == 200, changed.text
+    assert agent.call("PUT", f"/connectors/{sequences.name}/resume").status == 202
+    sequences.check(30)
+    assert len(sequences.seen(committed=False)["0"]) == 60
+
+
+@cases("fails", False, True)
+def test_an_open_transaction_is_aborted_when_its_task_ends(
+    agent: Agent, sequences: Sequences, fails: bool
+) -> None:
+    """Stopped or failed: readers of committed records need not wait for the long timeout."""
+    boundary = NEVER if fails else {"transaction.boundary": "connector"}
+    timeout = {"producer.override.transaction.timeout.ms": "600000"}
+    agent.create(sequences.name, {**sequences.config(), **boundary, **timeout})
+    sequences.allow(10)
+    sequences.wait_for(10, committed=False)
+    assert sequences.end() < sequences.end(committed=False)
+    if fails:
+        (sequences.directory / LIMIT).unlink()
+        agent.wait_for_states(sequences.name, "RUNNING", "FAILED")
+    else:
+        assert agent.call("DELETE", f"/connectors/{sequences.name}").status == 204
+    eventually(lambda: sequences.end() == sequences.end(committed=False), WAIT_S)
+    assert 10 not in sequences.seen()["0"]
+
+
+def test_task_commit_of_dropped_records(agent: Agent, sequences: Sequences) -> None:
+    """A dropped record is told of, without metadata, after the commit it waited for.
+
+    It moves no offset: the one that was dropped last is read, and told of, again.
+    """
+    config = {
+        **sequences.config(batch="1"),
+        "connector.class": DROPPING_SOURCE,
+        "transforms": "drop",
+        "transforms.drop.type": DROP_ODD,
+    }
+    agent.create(sequences.name, config)
+    sequences.allow(31)
+    sequences.wait_for(30)
+    assert agent.call("PUT", f"/connectors/{sequences.name}/stop").status == 204
+    agent.wait_for_states(sequences.name, "STOPPED")
+    told = notes(sequences.directory)
+    assert [line.split()[0] for line in told if line != COMMIT] == [str(n) for n in range(1, 31)]
+    for number, line in enumerate(line for line in told if line != COMMIT):
+        assert line.endswith("dropped") is (number % 2 == 0)
+    assert told[:6] == ["1 dropped", told[1], COMMIT, "3 dropped", told[4], COMMIT]
+    sequences.allow(32)
+    assert agent.call("PUT", f"/connectors/{sequences.name}/resume").status == 202
+    sequences.wait_for(32)
+    assert sequences.seen()["0"] == list(range(2, 33, 2))
+    eventually(lambda: "31 dropped" in notes(sequences.directory), WAIT_S)

@@ -1,7 +1,5 @@
 """Membership in a real group: joins only when permitted, heartbeats only while the herder lives."""
 
-from __future__ import annotations
-
 import json
 import queue
 from collections.abc import Iterator, Mapping, Sequence

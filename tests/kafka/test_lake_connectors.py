@@ -1,7 +1,5 @@
 """LakeSource and LakeSink on a real broker, with exactly-once delivery into files and tables."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -17,7 +15,7 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table
 
-from tests.support.agents.agent import Agents, restart_failed, task_pids
+from tests.support.agents.agent import Agents, task_pids
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.seeds import LONG, picked_seed
@@ -188,20 +186,18 @@ def test_every_row_arrives_once_though_tasks_are_killed(
                 )
             with contextlib.suppress(ProcessLookupError, IndexError):
                 os.kill(picks.choice(task_pids(agent)), signal.SIGKILL)
-            restart_failed(agent, names)
+            [agent.revived(name) for name in names]
         writer.finish()
         expected = [number for number in range(writer.written) if not is_bad(number)]
         bad = set(filter(is_bad, range(writer.written)))
 
         def arrived() -> bool:
-            restart_failed(agent, names)
+            [agent.revived(name) for name in names]
             counts = (len(files.ids()), count_of(table(lake)))
             return all(count >= len(expected) for count in counts)
 
         eventually(
-            arrived,
-            WAIT_S,
-            lambda: (seed, writer.written, len(files.ids()), count_of(table(lake))),
+            arrived, WAIT_S, lambda: (seed, writer.written, len(files.ids()), count_of(table(lake)))
         )
         assert sorted(files.ids()) == expected, f"seed {seed}"
         found = table(lake)

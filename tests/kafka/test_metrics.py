@@ -1,9 +1,7 @@
 """The metrics of a worker, as a scraper sees them, while connectors run on a real broker."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +11,13 @@ from tests.support.agents.agent import (
     Agent,
     Agents,
     append_lines,
-    closing,
+    emptied,
     sink_config,
     source_config,
 )
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.plugins.async_source import ASYNC_SOURCE
-from tests.support.servers.kafka import SharedBroker
+from tests.support.plugins.sources import ASYNC_SOURCE
 
 pytestmark = pytest.mark.kafka
 
@@ -35,11 +32,14 @@ MONITORED = {
 """The metrics of the example dashboard and alert rules, without those that a first restart adds."""
 
 
+@pytest.fixture(scope="module")
+def shared_agent(module_agents: Agents) -> Agent:
+    return module_agents.start(properties={"offset.flush.interval.ms": "200"})
+
+
 @pytest.fixture
-def agent(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agent]:
-    properties = {"offset.flush.interval.ms": "200"}
-    for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path)):
-        yield agents.start(properties=properties)
+def agent(shared_agent: Agent) -> Agent:
+    return emptied(shared_agent)
 
 
 def values(agent: Agent, group: str, **tags: str) -> Mapping[str, Any]:
@@ -110,6 +110,7 @@ def test_processed_records_are_counted(agent: Agent, tmp_path: Path) -> None:
     assert (connector["status"], connector["connector-type"]) == ("running", "source")
     worker = values(agent, "connect-worker-metrics")
     assert (worker["connector-count"], worker["task-count"]) == (2, 2)
+    # The first of the tests that share the agent.
     assert worker["task-startup-success-total"] == 2
     group = values(agent, "connect-worker-rebalance-metrics")
     assert group["connect-protocol"] == "SESSIONED"
@@ -117,10 +118,7 @@ def test_processed_records_are_counted(agent: Agent, tmp_path: Path) -> None:
     assert group["leader-name"] == agent.url + "/"
 
     prefix = "kafka_connect_source_task_metrics_source_record_write_total"
-    lines_of_text = {
-        f"# TYPE {prefix} counter",
-        f'{prefix}{{connector="in",task="0"}} {LINES}.0',
-    }
+    lines_of_text = {f"# TYPE {prefix} counter", f'{prefix}{{connector="in",task="0"}} {LINES}.0'}
     eventually(lambda: lines_of_text <= set(agent.call("GET", "/agent/metrics").text.splitlines()))
 
     def unknown_to_the_worker() -> set[str]:

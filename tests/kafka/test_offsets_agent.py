@@ -1,8 +1,8 @@
-"""Source offsets altered and reset on agents: the test plan of KIP-875, read from the topics."""
+"""Offsets of sources and sinks on agents: altered and reset (KIP-875), in topics of their own."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,11 +10,28 @@ import pytest
 from pyconnect_agent.tasks.offset_change import ENTRIES_AT_ONCE
 from tests.support.agents.agent import Agents, closing
 from tests.support.agents.changed_offsets import ALTERED, RESET, Numbers, Worker
+from pyconnect_agent.tasks.jobs.offset_change import ENTRIES_AT_ONCE
+from tests.support.agents.agent import Agents, append_lines, emptied, source_config
+from tests.support.agents.changed_offsets import (
+    ALTERED,
+    LINES,
+    PARTITIONS,
+    QUICK,
+    RESET,
+    SEGMENT_MS,
+    SUPPORT,
+    WAIT_S,
+    Groups,
+    Numbers,
+    Sink,
+    Worker,
+)
 from tests.support.audits.sequences import Sequences
+from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.seeds import chosen
 from tests.support.servers.kafka import SharedBroker
-from tests.support.servers.offset_topics import OffsetTopic
+from tests.support.servers.topics import OffsetTopic
 
 pytestmark = pytest.mark.kafka
 
@@ -39,35 +56,29 @@ PLACES = ("worker's topic", "own topic")
 
 
 @pytest.fixture(scope="module")
-def agents(
-    kafka_broker: SharedBroker, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Agents]:
-    directory = tmp_path_factory.mktemp("agents")
-    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, directory))
+def worker_at(module_agents: Agents, kafka_broker: SharedBroker) -> Callable[[str], Worker]:
+    """Return the worker that tests of one phase of exactly-once support share."""
+    return cache(lambda support: Worker(module_agents, kafka_broker.bootstrap_servers, support))
 
 
-@pytest.fixture(
-    scope="module",
-    params=chosen(["enabled"], long=[pytest.param("disabled", marks=pytest.mark.long)]),
-)
-def worker(agents: Agents, kafka_broker: SharedBroker, request: pytest.FixtureRequest) -> Worker:
-    return Worker(agents, kafka_broker.bootstrap_servers, request.param)
+@pytest.fixture(params=chosen(["enabled"], long=[pytest.param("disabled", marks=pytest.mark.long)]))
+def worker(worker_at: Callable[[str], Worker], request: pytest.FixtureRequest) -> Iterator[Worker]:
+    """A worker at a phase, whose connectors are deleted after the test."""
+    worker = worker_at(request.param)
+    yield worker
+    emptied(worker.agent)
+
+
+@pytest.fixture
+def own_topic(kafka_broker: SharedBroker) -> OffsetTopic:
+    return OffsetTopic(kafka_broker.bootstrap_servers, unique_name("own-offsets"))
 
 
 @pytest.fixture(params=PLACES)
 def numbers(
-    worker: Worker,
-    kafka_broker: SharedBroker,
-    tmp_path: Path,
-    request: pytest.FixtureRequest,
-) -> Iterator[Numbers]:
-    topic = worker.offsets
-    if request.param == "own topic":
-        topic = OffsetTopic(kafka_broker.bootstrap_servers, unique_name("own-offsets"))
-    sequences = Sequences(kafka_broker.bootstrap_servers, tmp_path)
-    numbers = Numbers(worker, sequences, topic)
-    yield numbers
-    worker.agent.call("DELETE", f"/connectors/{numbers.name}")
+    worker: Worker, sequences: Sequences, own_topic: OffsetTopic, request: pytest.FixtureRequest
+) -> Numbers:
+    return Numbers(worker, sequences, own_topic if request.param == "own topic" else worker.offsets)
 
 
 def test_a_stopped_source_is_altered_reset_and_resumed(numbers: Numbers) -> None:
@@ -161,3 +172,210 @@ def test_a_refused_change_leaves_the_topic_unchanged(numbers: Numbers) -> None:
     answer = numbers.send({"offsets": twice})
     assert (answer.status, "framework-managed" in answer.text) == (200, True)
     assert numbers.stored() == [5, 5, 10**12]
+
+
+@pytest.fixture
+def there(other_broker: SharedBroker) -> str:
+    """Addresses of the other cluster."""
+    return other_broker.bootstrap_servers
+
+
+def overrides(bootstrap_servers: str, *clients: str) -> dict[str, str]:
+    return {f"{client}.override.bootstrap.servers": bootstrap_servers for client in clients}
+
+
+@pytest.mark.parametrize("worker", ["disabled", "enabled"], indirect=True)
+def test_a_sources_offsets_are_changed_in_both_clusters(
+    worker: Worker, there: str, tmp_path: Path
+) -> None:
+    """In its own topic there, which counts, and in the worker's, from where a worker goes on."""
+    own = OffsetTopic(there, unique_name("own-offsets"))
+    clients = overrides(there, "producer", "consumer", "admin")
+    numbers = Numbers(worker, Sequences(there, tmp_path), own, **clients)
+    numbers.create()
+    numbers.run(10)
+    numbers.stop()
+    answer = numbers.alter(5, 7)
+    assert (answer.status, answer.json()) == (200, {"message": ALTERED})
+    assert numbers.positions() == [5, 7] == numbers.stored()
+    assert numbers.stored(worker.offsets) == [5, 7]
+    numbers.resume()
+    numbers.run(12)
+    assert numbers.sequences.seen()["1"] == [*range(1, 11), *range(8, 13)]
+    numbers.stop()
+    for _ in range(2):
+        answer = numbers.reset()
+        assert (answer.status, answer.json()) == (200, {"message": RESET})
+        assert numbers.positions() == [] == numbers.stored()
+        assert numbers.stored(worker.offsets) == []
+    numbers.resume()
+    numbers.run(13)
+    assert numbers.sequences.seen()["1"][-13:] == [*range(1, 14)]
+
+
+@pytest.mark.parametrize("worker", ["disabled"], indirect=True)
+@pytest.mark.parametrize("own_group", [False, True], ids=["connect-group", "own-group"])
+def test_a_sinks_group_is_changed_where_its_admin_client_reaches(
+    worker: Worker, there: str, kafka_broker: SharedBroker, tmp_path: Path, own_group: bool
+) -> None:
+    """The worker's own cluster never hears of the group."""
+    settings = overrides(there, "consumer", "admin")
+    if own_group:
+        settings["consumer.override.group.id"] = unique_name("own-group")
+    sink = Sink(worker.agent, Groups(there), tmp_path, **settings)
+    path = f"/connectors/{sink.name}"
+    shown = worker.agent.get(f"{path}/offsets")["offsets"]
+    assert [entry["offset"] for entry in shown] == [{"kafka_offset": LINES}] * PARTITIONS
+    assert sink.alter(None, 5, 5).status == 200
+    assert sink.committed() == {1: 5, 2: 5}
+    assert worker.agent.call("PUT", f"{path}/resume").status == 202
+    sink.wait_until_read(30 + 10 + 5 + 5)
+    sink.stop()
+    for _ in range(2):
+        assert sink.reset().status == 200
+        assert (sink.committed(), worker.agent.get(f"{path}/offsets")) == ({}, {"offsets": []})
+        assert sink.group not in sink.groups.names()
+    assert worker.agent.call("PUT", f"{path}/resume").status == 202
+    sink.wait_until_read(50 + 30)
+    eventually(lambda: sink.group in sink.groups.names(), WAIT_S)
+    groups_there, groups_here = sink.groups.names(), Groups(kafka_broker.bootstrap_servers).names()
+    assert (f"connect-{sink.name}" in groups_there) is not own_group
+    assert not {sink.group, f"connect-{sink.name}"} & groups_here
+
+
+def key_of(connector: str, number: int = 0) -> bytes:
+    return json.dumps([connector, {"number": str(number)}], separators=(",", ":")).encode()
+
+
+@pytest.mark.parametrize("worker", ["disabled", "enabled"], indirect=True)
+def test_offsets_are_in_the_own_topic_and_copied_to_the_workers(
+    worker: Worker, sequences: Sequences, own_topic: OffsetTopic
+) -> None:
+    """The topic is made as the worker's settings say; a restarted task goes on from it."""
+    agent, name = worker.agent, sequences.name
+    config = {
+        **sequences.config(),
+        "exactly.once.support": "requested",
+        "offsets.storage.topic": own_topic.name,
+    }
+    agent.create(name, config)
+    agent.wait_for_states(name, "RUNNING", "RUNNING")
+    sequences.allow(30)
+    sequences.check(30)
+    last = {key_of(name): {"last": 30}}
+    eventually(lambda: own_topic.live() == last, WAIT_S, own_topic.live)
+    eventually(lambda: worker.offsets.live(name) == last, WAIT_S)
+    settings = own_topic.settings()
+    assert (settings["cleanup.policy"], settings["segment.ms"]) == ("compact", SEGMENT_MS)
+    assert own_topic.partitions() == 3
+    assert agent.call("POST", f"/connectors/{name}/tasks/0/restart").status == 204
+    sequences.allow(50)
+    sequences.check(50)
+
+
+@pytest.mark.parametrize("worker", ["disabled"], indirect=True)
+def test_rest_shows_the_own_topics_offsets_before_the_workers(
+    worker: Worker, own_topic: OffsetTopic, tmp_path: Path
+) -> None:
+    """A partition that only the worker's topic has shows through; a newer own value wins."""
+    lines, name = tmp_path / "lines", unique_name("file")
+    append_lines(lines, 1, 5)
+    config = source_config(lines, unique_name("lines"), offsets_storage_topic=own_topic.name)
+    worker.agent.create(name, config)
+    key = json.dumps([name, {"filename": str(lines)}], separators=(",", ":")).encode()
+    size = lines.stat().st_size
+    eventually(lambda: worker.offsets.live(name) == {key: {"position": size}}, WAIT_S)
+    assert own_topic.live() == {key: {"position": size}}
+    worker.offsets.write(key, b'{"position":3}')
+    worker.offsets.write(f'["{name}",{{"filename":"other"}}]'.encode(), b'{"position":9}')
+    shown = worker.agent.get(f"/connectors/{name}/offsets")["offsets"]
+    found = {entry["partition"]["filename"]: entry["offset"]["position"] for entry in shown}
+    assert found == {str(lines): size, "other": 9}
+
+
+@pytest.mark.parametrize(
+    ("worker", "place"),
+    [("disabled", "own topic"), ("enabled", "own topic"), ("enabled", "worker's topic")],
+    indirect=["worker"],
+)
+def test_a_key_of_another_form_is_kept_and_doubles_are_tombstoned(
+    worker: Worker, sequences: Sequences, own_topic: OffsetTopic, place: str
+) -> None:
+    """Readers that compare bytes would see two offsets of one partition."""
+    topic, name = worker.offsets, sequences.name
+    config = {**sequences.config(), "exactly.once.support": "requested"}
+    if place == "own topic":
+        topic = own_topic
+        config["offsets.storage.topic"] = topic.name
+        topic.create()
+    older = f'["{name}" ,{{"number":"0"}}]'.encode()
+    newer = f'["{name}", {{"number": "0"}}]'.encode()
+    for number, key in enumerate((older, newer), 7):
+        topic.write(key, b'{"last":%d}' % number, timestamp_ms=number)
+    worker.agent.create(name, config)
+    sequences.allow(20)
+    sequences.wait_for(20)
+    expected = {newer: {"last": 20}}
+    eventually(lambda: topic.live(name) == expected, WAIT_S, topic.live)
+    assert sequences.seen()["0"] == list(range(9, 21))
+
+
+@pytest.mark.long(only=True)
+def test_other_clients_of_a_connector_reach_another_cluster(
+    agents: Agents, kafka_broker: SharedBroker, there: str, tmp_path: Path
+) -> None:
+    """Records and offsets share transactions there, under the worker's topic name if no other.
+
+    Offsets are copied to the worker's cluster, from where a worker that is not `enabled` goes on.
+    """
+    remote, group = Sequences(there, tmp_path), unique_name("far")
+    agent = agents.start(group_id=group, properties={**QUICK, SUPPORT: "enabled"})
+    overridden = overrides(there, "producer", "consumer", "admin")
+    config = {**remote.config(), "exactly.once.support": "requested", **overridden}
+    agent.create("numbers", config)
+    remote.allow(40)
+    remote.check(40)
+    last = {key_of("numbers"): {"last": 40}}
+    topic = OffsetTopic(there, f"{group}-offsets")
+    eventually(lambda: topic.live() == last, WAIT_S)
+    values = [json.loads(value or b"")["last"] for _, value in topic.records()]
+    assert values == sorted(values)
+    assert all(value % 10 == 0 for value in values)
+    here = OffsetTopic(kafka_broker.bootstrap_servers, topic.name)
+    eventually(lambda: here.live() == last, WAIT_S)
+    agent.process.stop()
+    agent = agents.start(group_id=group, properties={**QUICK, SUPPORT: "disabled"})
+    agent.wait_for_states("numbers", "RUNNING", "RUNNING")
+    remote.allow(60)
+    remote.check(60)
+
+
+@pytest.mark.parametrize("worker", ["enabled"], indirect=True)
+def test_another_spelling_of_the_brokers_is_the_same_topic(
+    worker: Worker, sequences: Sequences, kafka_broker: SharedBroker
+) -> None:
+    """No offset is copied into the topic itself, where it would outlive an aborted transaction."""
+    agent, name = worker.agent, sequences.name
+    spelled = kafka_broker.bootstrap_servers.replace("127.0.0.1", "localhost")
+    assert spelled != kafka_broker.bootstrap_servers
+    overridden = overrides(spelled, "producer", "consumer", "admin")
+    agent.create(name, {**sequences.config(), **overridden})
+    sequences.allow(30)
+    sequences.check(30)
+    assert agent.call("DELETE", f"/connectors/{name}").status == 204
+    eventually(lambda: name not in str(agent.get("/agent/tasks")), WAIT_S)
+    stored = [value for key, value in worker.offsets.records() if json.loads(key)[0] == name]
+    assert [json.loads(value or b"")["last"] for value in stored] == [10, 20, 30]
+
+
+@pytest.mark.parametrize("worker", ["enabled"], indirect=True)
+def test_an_own_topic_that_is_not_compacted_is_refused(
+    worker: Worker, sequences: Sequences, own_topic: OffsetTopic
+) -> None:
+    """Offsets would be lost some day; connector and task say so."""
+    own_topic.create(**{"cleanup.policy": "delete"})
+    agent, name = worker.agent, sequences.name
+    agent.create(name, {**sequences.config(), "offsets.storage.topic": own_topic.name})
+    agent.wait_for_states(name, "FAILED")
+    trace = agent.get(f"/connectors/{name}/status")["connector"]["trace"]
+    assert "is required to have 'cleanup.policy=compact'" in trace

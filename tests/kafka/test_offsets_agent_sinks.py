@@ -1,14 +1,11 @@
 """Offsets of sinks altered and reset on agents (KIP-875), read from their consumer groups."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer
 
-from tests.support.agents.agent import Agent, Agents, closing
+from tests.support.agents.agent import Agent, Agents
 from tests.support.agents.changed_offsets import LINES, PARTITIONS, QUICK, WAIT_S, Groups, Sink
 from tests.support.audits.sinks import UNSTOPPABLE_SINK
 from tests.support.eventually import eventually
@@ -21,10 +18,8 @@ SAFE_TO_RETRY = "If the connector is in a stopped state, this operation can be s
 
 
 @pytest.fixture(scope="module")
-def agent(kafka_broker: SharedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    directory = tmp_path_factory.mktemp("agent")
-    for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, directory)):
-        yield agents.start(properties={**QUICK, "task.shutdown.graceful.timeout.ms": "1000"})
+def agent(module_agents: Agents) -> Agent:
+    return module_agents.start(properties={**QUICK, "task.shutdown.graceful.timeout.ms": "1000"})
 
 
 @pytest.fixture(scope="module")

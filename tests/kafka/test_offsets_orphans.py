@@ -1,7 +1,5 @@
 """Orphans in topics that others write as well: transactions, foreign keys, other forms of keys."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,25 +1,37 @@
-"""Plugins in a running agent: isolation, the author's guide, transformations with predicates."""
+"""Plugins in a running agent: isolation, the author's guide, transformations with predicates.
 
-from __future__ import annotations
+And config providers, whose values expire (`config.action.reload`).
+"""
 
 import json
 import shutil
+from itertools import count
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
-from tests.support.agents.agent import Agents, append_lines, sink_config, source_config
+from tests.support.agents.agent import (
+    Agent,
+    Agents,
+    append_lines,
+    sink_config,
+    source_config,
+)
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.plugins.versioned_plugins import make_plugins
+from tests.support.plugins.plugin_directories import (
+    EXPIRING_PROVIDER,
+    VAULT_PROVIDER,
+    make_plugins,
+    make_provider_plugin,
+)
 from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "directory-plugin"
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
-QUICK = {"offset.flush.interval.ms": "500", "consumer.metadata.max.age.ms": "1000"}
 WAIT_S = 150
 
 
@@ -27,13 +39,44 @@ def text_of(file: Path) -> str:
     return file.read_text() if file.exists() else ""
 
 
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the agent's plugin path and of the file `imports`, which importers of libraries write."""
+    directory = tmp_path_factory.mktemp("with-plugins")
+    plugins = directory / "plugins"
+    make_plugins(plugins)
+    make_provider_plugin(plugins)
+    example = plugins / "directory-plugin" / "directory_plugin"
+    shutil.copytree(EXAMPLE / "directory_plugin", example)
+    (directory / "interval").write_text("500")
+    return directory
+
+
+@pytest.fixture(scope="module")
+def agent(module_agents: Agents, directory: Path) -> Agent:
+    """Its own properties need both providers: without them its interval would be no number."""
+    interval = directory / "interval"
+    return module_agents.start(
+        properties={
+            "consumer.metadata.max.age.ms": "1000",
+            "plugin.path": str(directory / "plugins"),
+            "config.providers": "vault, path",
+            "config.providers.vault.class": VAULT_PROVIDER,
+            "config.providers.vault.param.ttl.ms": "1000",
+            "config.providers.path.class": EXPIRING_PROVIDER,
+            "config.providers.path.param.ttl.ms": "1000",
+            # Neither lost nor repeated: nothing is killed that is only slow to stop.
+            "task.shutdown.graceful.timeout.ms": "60000",
+            "offset.flush.interval.ms": f"${{vault:{interval}:value}}",
+            "offset.flush.timeout.ms": f"${{path:{interval}:value}}",
+        }
+    )
+
+
 def test_plugins_with_contradicting_libraries_run_side_by_side(
-    agents: Agents, tmp_path: Path
+    agent: Agent, directory: Path, tmp_path: Path
 ) -> None:
     """Each finds its own version; the worker process imports neither, also to list them."""
-    plugins = tmp_path / "plugins"
-    imports = make_plugins(plugins)
-    agent = agents.start(properties={**QUICK, "plugin.path": str(plugins)})
     listed = {plugin["class"]: plugin for plugin in agent.get("/connector-plugins")}
     for name, version in (("first", "1.0"), ("second", "2.0")):
         plugin = listed[f"{name}_plugin.LibrarySource"]
@@ -44,16 +87,13 @@ def test_plugins_with_contradicting_libraries_run_side_by_side(
         agent.wait_for_states(name, "RUNNING", "RUNNING")
     agent.create(unique_name("sink"), sink_config(out, topic))
     eventually(lambda: sorted(text_of(out).split()) == ["one", "two"], WAIT_S, lambda: text_of(out))
-    importers = {int(line) for line in imports.read_text().split()}
+    importers = {int(line) for line in (directory / "imports").read_text().split()}
     assert len(importers) >= 4
     assert agent.process.pid not in importers
 
 
-def test_the_guides_source_and_sink_run_as_the_guide_says(agents: Agents, tmp_path: Path) -> None:
+def test_the_guides_source_and_sink_run_as_the_guide_says(agent: Agent, tmp_path: Path) -> None:
     """Files to a topic and the topic to files; a stop finishes what the sink has buffered."""
-    directory = tmp_path / "plugins" / "directory-plugin"
-    shutil.copytree(EXAMPLE / "directory_plugin", directory / "directory_plugin")
-    agent = agents.start(properties={**QUICK, "plugin.path": str(directory.parent)})
     letters, out, topic = tmp_path / "in", tmp_path / "out", unique_name("letters")
     letters.mkdir()
     source = json.loads((EXAMPLE / "source.json").read_text())
@@ -89,13 +129,12 @@ def test_the_guides_source_and_sink_run_as_the_guide_says(agents: Agents, tmp_pa
 
 
 def test_transformations_with_predicates_work_on_both_sides_of_a_topic(
-    agents: Agents, kafka_broker: SharedBroker, tmp_path: Path
+    agent: Agent, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
     """Wrapped, labelled and routed by the source; filtered and unwrapped by the sink.
 
     What the sink filters counts as delivered: its offset is committed.
     """
-    agent = agents.start(properties=QUICK)
     lines, out, topic = tmp_path / "lines", tmp_path / "out", unique_name("events")
     append_lines(lines, 1, 3)
     json_values = {"value.converter": JSON_CONVERTER, "value.converter.schemas.enable": "false"}
@@ -148,3 +187,55 @@ def test_transformations_with_predicates_work_on_both_sides_of_a_topic(
 
     eventually(lambda: committed() == [{"kafka_offset": 6}], WAIT_S, committed)
     assert text_of(out) == "".join(f"line {number}\n" for number in range(1, 5))
+
+
+def wait_for_end(file: Path, line: str) -> None:
+    eventually(lambda: text_of(file).endswith(line), WAIT_S, lambda: text_of(file))
+
+
+def test_a_new_value_restarts_connector_and_tasks_unless_the_config_says_none(
+    agent: Agent, kafka_broker: SharedBroker, tmp_path: Path
+) -> None:
+    """One sink of two moves on to the new directories; what is stored stays the reference."""
+    topic, secret = unique_name("reload"), tmp_path / "secret"
+    first, *others = directories = [tmp_path / name for name in ("a", "b", "c")]
+    for directory in directories:
+        directory.mkdir()
+    secret.write_text(str(first))
+    producer = Producer({"bootstrap.servers": kafka_broker.bootstrap_servers})
+    numbers = count()
+
+    def produce() -> str:
+        line = f"{next(numbers)}\n"
+        producer.produce(topic, line.rstrip().encode())
+        assert producer.flush(30) == 0
+        return line
+
+    def wait_until_delivered_to(file: Path) -> None:
+        def delivered() -> bool:
+            produce()
+            return bool(text_of(file))
+
+        eventually(delivered, WAIT_S)
+
+    line = produce()
+    names = {action: unique_name(action) for action in ("restart", "none")}
+    for action, name in names.items():
+        reference = Path(f"${{vault:{secret}:value}}/{action}")
+        agent.create(name, sink_config(reference, topic, config_action_reload=action))
+        wait_for_end(first / action, line)
+    # Twice, so that the other one's time is over in any case.
+    for directory in others:
+        secret.write_text(str(directory))
+        wait_until_delivered_to(directory / "restart")
+    line = produce()
+    for file in (others[-1] / "restart", first / "none"):
+        wait_for_end(file, line)
+    assert not any((directory / "none").exists() for directory in others)
+    for action, name in names.items():
+        agent.wait_for_states(name, "RUNNING", "RUNNING")
+        (task,) = agent.get(f"/connectors/{name}/tasks")
+        assert task["config"]["file"] == f"${{vault:{secret}:value}}/{action}"
+    # Neither lost nor repeated by the restarts.
+    restarted = "".join(text_of(directory / "restart") for directory in directories)
+    assert restarted == text_of(first / "none")

@@ -1,7 +1,5 @@
 """`reconcile repair` and `undo` on a sink of an agent; the audits are those of tests/spark."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import subprocess
@@ -104,11 +102,7 @@ def test_a_killed_repair_goes_on_where_it_ended(shop: Shop, postgres: PostgresSe
         "INSERT INTO orders (__connect_topic, __connect_partition, __connect_offset, id, ratio,"
         " price, at) VALUES ('other', 0, 7, 1, 1, 1, now())"
     )
-    place = {
-        "__connect_topic": "other",
-        "__connect_partition": "0",
-        "__connect_offset": "7",
-    }
+    place = {"__connect_topic": "other", "__connect_partition": "0", "__connect_offset": "7"}
     report = sink.report(
         *(finding("missing", where) for where in sink.places().values()),
         finding("extra", Place(table="orders", key=json.dumps(place))),

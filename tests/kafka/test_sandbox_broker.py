@@ -1,7 +1,5 @@
 """The sandbox's broker is a real one that can be stopped, killed, frozen and started again."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket
@@ -41,11 +39,7 @@ def produce(bootstrap_servers: str, topic: str, value: bytes) -> None:
 
 def consume_one(bootstrap_servers: str, topic: str) -> bytes | None:
     consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap_servers,
-            "group.id": topic,
-            "auto.offset.reset": "earliest",
-        }
+        {"bootstrap.servers": bootstrap_servers, "group.id": topic, "auto.offset.reset": "earliest"}
     )
     try:
         consumer.subscribe([topic])

@@ -1,7 +1,5 @@
 """`pyconnect sandbox` as a person types it: texts, documents, exit codes."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -14,8 +12,9 @@ from pyconnect_sandbox.broker import answers_metadata
 from pyconnect_sandbox.jars import KAFKA_VERSION
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agents.rest_client import call_url
+from tests.support.cases import cases
 from tests.support.commands.processes import run_python
-from tests.support.plugins.java_plugin_jars import test_connectors as compiled_connectors
+from tests.support.plugins.java_jars import test_connectors as compiled_connectors
 
 pytestmark = pytest.mark.kafka
 
@@ -86,12 +85,10 @@ def test_another_release_is_downloaded_and_run(pyconnect: CommandLine) -> None:
     assert "its Kafka is that of" in other.stderr
 
 
-@pytest.mark.parametrize(
-    ("options", "refusal"),
-    [
-        (("--kafka", "4.9.0"), "--kafka is one of 4.3.1, 4.4.0"),
-        (("--kafka", "4.4.0", "--kafka-dir", "/nowhere"), "exclude each other"),
-    ],
+@cases(
+    "options, refusal",
+    (("--kafka", "4.9.0"), "--kafka is one of 4.3.1, 4.4.0"),
+    (("--kafka", "4.4.0", "--kafka-dir", "/nowhere"), "exclude each other"),
 )
 def test_releases_that_cannot_be_had_are_refused(
     pyconnect: CommandLine, options: tuple[str, ...], refusal: str

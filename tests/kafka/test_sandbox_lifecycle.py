@@ -1,6 +1,7 @@
-"""A named sandbox outlives the command that started it and leaves nothing when it is stopped."""
+"""A named sandbox outlives the command that started it and leaves nothing when it is stopped.
 
-from __future__ import annotations
+The jars that it fetches, and the broker that a whole test session shares, too.
+"""
 
 import os
 import signal
@@ -16,13 +17,14 @@ from confluent_kafka import Producer
 from pyconnect_sandbox import lifecycle, processes
 from pyconnect_sandbox.broker import answers_metadata
 from pyconnect_sandbox.errors import InvalidSandboxRequest, PortTaken, SandboxNotRunning
+from pyconnect_sandbox.jars import KAFKA_VERSION, JarCache, find_runtime, known_checksums
 from pyconnect_sandbox.lifecycle import SandboxStatus, UpOutcome, UpRequest
+from pyconnect_sandbox.ports import is_free
 from pyconnect_sandbox.processes import ProcessIdentity
 from pyconnect_sandbox.runtime import KafkaRuntime
 from pyconnect_sandbox.server import LOOPBACK, is_free
 from pyconnect_sandbox.state import SandboxDirectory
-from tests.support.commands.processes import is_gone, python_environment
-from tests.support.commands.progress import RecordedProgress
+from tests.support.commands.processes import RecordedProgress, is_gone, python_environment
 from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.kafka
@@ -225,3 +227,58 @@ def test_two_ups_at_once_start_one_broker(sandboxes: Sandboxes) -> None:
     address = sandboxes.status().bootstrap_servers
     assert address is not None
     assert answers_metadata(address, timeout_s=150)
+
+
+@pytest.mark.long(only=True)
+@pytest.mark.timeout(850)
+def test_an_empty_cache_is_filled_with_the_known_jars(tmp_path: Path) -> None:
+    """All jars come, each with its known checksum; what happens is reported."""
+    cache = JarCache(KAFKA_VERSION, known_checksums(), tmp_path)
+    progress = RecordedProgress()
+    environment = {key: value for key, value in os.environ.items() if key != "KAFKA_HOME"}
+
+    runtime = find_runtime(environment=environment, cache=cache, progress=progress)
+
+    assert {jar.name for jar in runtime.libs.iterdir()} >= set(known_checksums())
+    assert cache.is_complete(check_contents=True)
+    (message,) = progress.messages
+    assert message.startswith(f"fetching Apache Kafka {KAFKA_VERSION} (54 MB), once")
+
+
+_SESSION = """
+import pytest
+
+pytestmark = pytest.mark.kafka
+
+@pytest.mark.parametrize("number", range(4))
+def test_address(kafka_broker, number, record_property, worker_id):
+    with open({addresses!r}, "a") as file:
+        file.write(worker_id + " " + kafka_broker.bootstrap_servers + "\\n")
+"""
+
+
+def test_the_processes_of_a_session_share_one_broker_and_leave_none(tmp_path: Path) -> None:
+    """Workers of pytest-xdist get the same broker, which is gone after the session."""
+    root = Path(__file__).resolve().parents[2]
+    addresses = tmp_path / "addresses"
+    module = tmp_path / "test_session.py"
+    module.write_text(_SESSION.format(addresses=str(addresses)))
+    session = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-n", "2", "--dist", "load", "-q"),
+            *("-c", str(root / "pyproject.toml"), "--rootdir", str(root)),
+            *("-p", "tests.conftest", f"--basetemp={tmp_path / 'base'}", str(module)),
+        ],
+        cwd=root,
+        env={key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=400,
+    )
+    assert session.returncode == 0, session.stdout + session.stderr
+    rows = [line.split() for line in addresses.read_text().splitlines()]
+    assert {worker for worker, _ in rows} == {"gw0", "gw1"}
+    (address,) = {address for _, address in rows}
+    port = int(address.rpartition(":")[2])
+    eventually(lambda: is_free(port), describe="the end of the session's broker")

@@ -1,9 +1,11 @@
-"""A network that drops packets without a sign: the work moves all the same."""
+"""A network that drops packets without a sign: the work moves all the same.
 
-from __future__ import annotations
+Clients reach the brokers through proxies that a test can silence.
+"""
 
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,15 +13,85 @@ import psutil
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker, random_cluster_id
+from pyconnect_sandbox.ports import LOOPBACK
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agents.agent import Agent
-from tests.support.agents.running_work import status_faults, statuses_in
+from tests.support.cases import cases
 from tests.support.chaos.witness import Journal
 from tests.support.eventually import eventually
-from tests.support.fakes.far_brokers import FarBrokers, far_brokers
-from tests.support.servers.cluster import SESSION_MS, Cluster, cluster_of, worker_of
+from tests.support.servers.cluster import (
+    SESSION_MS,
+    Cluster,
+    cluster_of,
+    status_faults,
+    statuses_in,
+    worker_of,
+)
+from tests.support.servers.kafka import free_ports
 from tests.support.servers.proxy import Proxy
 from tests.support.servers.topics import coordinator_partition
+
+
+@dataclass(frozen=True, kw_only=True)
+class FarBrokers:
+    """`proxies` by node id; clients of the far way are told to go on through them."""
+
+    brokers: tuple[KafkaBroker, ...]
+    proxies: dict[int, Proxy]
+
+    @property
+    def near(self) -> str:
+        """Bootstrap servers without the proxies."""
+        return ",".join(broker.bootstrap_servers for broker in self.brokers)
+
+    @property
+    def far(self) -> str:
+        return ",".join(f"{LOOPBACK}:{proxy.port}" for proxy in self.proxies.values())
+
+
+@contextmanager
+def far_brokers(runtime: KafkaRuntime, directory: Path, size: int = 1) -> Iterator[FarBrokers]:
+    """Start brokers that form one cluster, and their proxies."""
+    chosen = free_ports(3 * size)
+    nodes = range(1, size + 1)
+    ports = dict(zip(nodes, zip(*[iter(chosen)] * 3, strict=True), strict=True))
+    voters = {node: controller for node, (controller, _, _) in ports.items()}
+    cluster_id = random_cluster_id()
+    with ExitStack() as opened:
+        proxies = {node: opened.enter_context(Proxy(far)) for node, (_, _, far) in ports.items()}
+        brokers = []
+        for node, (controller, near, far) in ports.items():
+            bound = {"PLAINTEXT": near, "FAR": far}
+            told = {"PLAINTEXT": near, "FAR": proxies[node].port}
+            properties = {
+                "listeners": _addresses({**bound, "CONTROLLER": controller}),
+                "advertised.listeners": _addresses(told),
+                "listener.security.protocol.map": (
+                    "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,FAR:PLAINTEXT"
+                ),
+            }
+            config = BrokerConfig(
+                runtime=runtime,
+                directory=directory / f"far-{node}",
+                node_id=node,
+                port=near,
+                voters=voters,
+                cluster_id=cluster_id,
+                properties=properties,
+                hold_file=directory / "far.hold",
+            )
+            brokers.append(KafkaBroker(config))
+            opened.callback(brokers[-1].stop)
+            brokers[-1].launch()
+        for broker in brokers:
+            broker.wait_until_ready(60)
+        yield FarBrokers(brokers=tuple(brokers), proxies=proxies)
+
+
+def _addresses(ports: dict[str, int]) -> str:
+    return ",".join(f"{name}://{LOOPBACK}:{port}" for name, port in ports.items())
+
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(1800)]
 
@@ -96,15 +168,13 @@ BOTH = {"requests": True, "answers": True}
 
 
 @pytest.mark.long(only=True)
-@pytest.mark.parametrize(
-    ("seconds", "directions"),
-    [
-        (40, BOTH),
-        (40, {"requests": True, "answers": False}),
-        (40, {"requests": False, "answers": True}),
-        (120, BOTH),
-        (600, BOTH),
-    ],
+@cases(
+    "seconds, directions",
+    (40, BOTH),
+    (40, {"requests": True, "answers": False}),
+    (40, {"requests": False, "answers": True}),
+    (120, BOTH),
+    (600, BOTH),
 )
 def test_tasks_end_before_others_begin_while_the_network_is_silent(
     one_broker: Divided, seconds: int, directions: dict[str, bool]
@@ -115,7 +185,7 @@ def test_tasks_end_before_others_begin_while_the_network_is_silent(
 
 
 @pytest.mark.long(only=True)
-@pytest.mark.parametrize("seconds", [40, 120])
+@cases("seconds", 40, 120)
 def test_a_coordinator_alone_falls_silent(three_brokers: Divided, seconds: int) -> None:
     """Other brokers still name it as the coordinator, which does not keep the membership."""
     silence(three_brokers, three_brokers.coordinator(), seconds, BOTH)

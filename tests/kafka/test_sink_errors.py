@@ -1,7 +1,5 @@
 """Sinks and the records they cannot process, with a real broker: tolerance, queue, reporter."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -93,7 +91,7 @@ async def test_poison_records_go_to_the_queue_in_order_with_their_context(
     }
 
     async with children_world(kafka.properties) as w:
-        sink = await w.run_task(config)
+        sink = w.start_task(config)
         await eventually_async(lambda: kafka.committed() == 5)
         await w.children.stop()
         assert w.listener.task_states(sink) == [State.RUNNING, State.UNASSIGNED]
@@ -141,7 +139,7 @@ async def test_a_failed_transformation_sends_the_record_as_it_was_consumed(
     }
 
     async with children_world(kafka.properties) as w:
-        await w.run_task(config)
+        w.start_task(config)
         await eventually_async(lambda: kafka.committed() == 3)
     assert file.read_text() == "12\n13\n"
     (letter,) = kafka.dead_letters()
@@ -157,7 +155,7 @@ async def test_a_failure_that_is_not_tolerated_is_in_the_queue_before_the_task_f
     config = {**kafka.sink(tmp_path / "out"), **JSON_VALUES, **kafka.queue_settings()}
 
     async with children_world(kafka.properties) as w:
-        sink = await w.run_task(config)
+        sink = w.start_task(config)
         await w.task_is(sink, State.FAILED)
         trace = w.listener.task_trace(sink)
         assert "Tolerance exceeded in error handler\n" in trace
@@ -175,7 +173,7 @@ async def test_a_queue_that_cannot_be_created_fails_the_task(kafka: Kafka, tmp_p
     }
 
     async with children_world(kafka.properties) as w:
-        sink = await w.run_task(config)
+        sink = w.start_task(config)
         await w.task_is(sink, State.FAILED)
         trace = w.listener.task_trace(sink)
         expected = f"Could not initialize dead letter queue with topic={kafka.queue}"
@@ -194,7 +192,7 @@ async def test_a_queue_that_exists_is_used_as_it_is(kafka: Kafka, tmp_path: Path
     }
 
     async with children_world(kafka.properties) as w:
-        await w.run_task(config)
+        w.start_task(config)
         await eventually_async(lambda: kafka.committed() == 1)
     assert len(kafka.dead_letters()) == 1
 
@@ -213,7 +211,7 @@ async def test_a_reported_record_is_durable_before_its_offset_is_committed(
     }
 
     async with children_world(kafka.properties) as w:
-        await w.run_task(config)
+        w.start_task(config)
         await eventually_async(lambda: kafka.committed() == 200)
     letters = kafka.dead_letters()
     assert [letter.value() for letter in letters] == values[1::2]
@@ -239,7 +237,7 @@ async def test_a_record_of_the_tasks_own_making_is_serialized(kafka: Kafka, tmp_
     }
 
     async with children_world(kafka.properties) as w:
-        await w.run_task(config)
+        w.start_task(config)
         await eventually_async(lambda: kafka.committed() == 1)
     (letter,) = kafka.dead_letters()
     assert (letter.key(), letter.value()) == (b"new key", b"new value")
@@ -254,7 +252,7 @@ async def test_a_report_fails_the_task_when_errors_are_not_tolerated(
     config = {**kafka.sink(tmp_path / "out", report=how), **kafka.queue_settings()}
 
     async with children_world(kafka.properties) as w:
-        sink = await w.run_task(config)
+        sink = w.start_task(config)
         await w.task_is(sink, State.FAILED)
         trace = w.listener.task_trace(sink)
         assert "Exiting WorkerSinkTask due to unrecoverable exception." in trace

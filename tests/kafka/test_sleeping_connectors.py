@@ -1,7 +1,5 @@
 """Connectors whose processes have ended because they have nothing to do, in agents on a broker."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator
@@ -10,11 +8,17 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents.agent import Agent, Agents, append_lines, source_config
-from tests.support.agents.running_work import status_faults, statuses_in
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.plugins.idle_connectors import idle_source
-from tests.support.servers.cluster import SESSION_MS, Cluster, cluster_of, worker_of
+from tests.support.plugins.bad_plugins import idle_source
+from tests.support.servers.cluster import (
+    SESSION_MS,
+    Cluster,
+    cluster_of,
+    status_faults,
+    statuses_in,
+    worker_of,
+)
 from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka

@@ -1,7 +1,5 @@
 """SqlSource and SqlSink on a real broker and a real PostgreSQL, with exactly-once delivery."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -12,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.agents.agent import Agents, restart_failed, task_pids
+from tests.support.agents.agent import Agents, task_pids
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.seeds import LONG, picked_seed
@@ -203,7 +201,7 @@ def test_every_row_arrives_once_though_tasks_are_killed(
             )
         with contextlib.suppress(ProcessLookupError, IndexError):
             os.kill(picks.choice(task_pids(agent)), signal.SIGKILL)
-        restart_failed(agent, names)
+        [agent.revived(name) for name in names]
     writer.finish()
     written = count(postgres, database, "SELECT count(*) FROM orders")
 
@@ -211,7 +209,7 @@ def test_every_row_arrives_once_though_tasks_are_killed(
     wanted = {"target": written, "keyed": written, "picky": good, "picky_keyed": good}
 
     def arrived() -> bool:
-        restart_failed(agent, names)
+        [agent.revived(name) for name in names]
         return all(
             count(postgres, database, f"SELECT count(DISTINCT id) FROM {table}") == expected
             for table, expected in wanted.items()

@@ -1,7 +1,5 @@
 """STOPPED connectors (KIP-875) on agents: what is stored, what survives, who may change offsets."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ from tests.support.agents.agent import Agent, Agents, append_lines, sink_config,
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.servers.kafka import SharedBroker
-from tests.support.servers.offset_topics import OffsetTopic
+from tests.support.servers.topics import OffsetTopic
 
 pytestmark = pytest.mark.kafka
 

@@ -1,7 +1,5 @@
 """The contract of a log, held by the fake and by a real topic."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 

@@ -25,8 +25,9 @@ from pyconnect_agent.kafka.log import CompactedLog, LogClients, ReadRecord
 from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.offset import KafkaOffsetStore
 from pyconnect_agent.stores.status import StatusStore
+from tests.support.agents.worker_properties import store_log
+from tests.support.cases import cases
 from tests.support.eventually import eventually
-from tests.support.fakes.stores import store_log
 from tests.support.names import unique_name
 from tests.support.servers.kafka import Servers, SharedBroker
 
@@ -94,20 +95,14 @@ def test_an_absent_topic_is_created_compacted_with_its_settings(
     assert admin.topic_setting(name, "segment.bytes", TIMEOUT_MS) == "2000000"
 
 
-@pytest.mark.parametrize(
-    ("kind", "key", "purpose"),
-    [
-        (CONFIGS, "config.storage.topic", "connector configurations"),
-        (OFFSETS, "offset.storage.topic", "source connector offsets"),
-        (STATUSES, "status.storage.topic", "connector and task statuses"),
-    ],
+@cases(
+    "kind, key, purpose",
+    (CONFIGS, "config.storage.topic", "connector configurations"),
+    (OFFSETS, "offset.storage.topic", "source connector offsets"),
+    (STATUSES, "status.storage.topic", "connector and task statuses"),
 )
 def test_a_topic_that_is_not_only_compacted_is_refused(
-    bootstrap: str,
-    admin: Admin,
-    kind: InternalTopic,
-    key: str,
-    purpose: str,
+    bootstrap: str, admin: Admin, kind: InternalTopic, key: str, purpose: str
 ) -> None:
     """With Apache's text: what was found, why it matters, which property to change."""
     name = unique_name("deleting")
@@ -217,7 +212,7 @@ def transactional_producer(bootstrap: str) -> Producer:
     return producer
 
 
-@pytest.mark.parametrize("support", ["disabled", "preparing", "enabled"])
+@cases("support", "disabled", "preparing", "enabled")
 def test_reading_to_the_end_passes_transaction_markers(
     bootstrap: str, started: Callable[[CompactedLog], Records], support: str
 ) -> None:
@@ -277,11 +272,9 @@ def murmur2(data: bytes) -> int:
     return h ^ h >> 15
 
 
-@pytest.mark.parametrize("kind", [OFFSETS, STATUSES])
+@cases("kind", OFFSETS, STATUSES)
 def test_keys_are_placed_where_java_workers_look(
-    bootstrap: str,
-    started: Callable[[CompactedLog], Records],
-    kind: InternalTopic,
+    bootstrap: str, started: Callable[[CompactedLog], Records], kind: InternalTopic
 ) -> None:
     """Two partitioners would leave two live copies of one key."""
     assert murmur2(b"21") == -973932308 & 0xFFFFFFFF

@@ -1,8 +1,8 @@
-"""`pyconnect topics read` on a broker: which records are shown, and how."""
-
-from __future__ import annotations
+"""Which records of a topic `topics read` and `connectors try` of a sink show, and how."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,10 +13,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyconnect_cli.kafka.model import TopicPartition
 from pyconnect_cli.kafka.reader import read_to_the_end
 from tests.cli.offsets_world import sink_entry
+from tests.support.agents.agent import sink_config
+from tests.support.cases import cases
 from tests.support.commands.pyconnect_command import Ended, Pyconnect
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 from tests.support.names import unique_name
 from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.topics import create_topics, produce
 
 pytestmark = pytest.mark.kafka
 
@@ -80,10 +83,7 @@ def test_a_table_shows_texts_bytes_nulls_and_headers(pyconnect: Pyconnect, topic
     ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [(("--partition", "7"), "has no partition 7"), ((), "does not exist")],
-)
+@cases("arguments, message", (("--partition", "7"), "has no partition 7"), ((), "does not exist"))
 def test_a_missing_topic_or_partition_is_not_found(
     pyconnect: Pyconnect, topic: str, arguments: tuple[str, ...], message: str
 ) -> None:
@@ -157,3 +157,32 @@ def test_a_dead_letter_queue_is_shown_with_its_errors(
         about["exception.stacktrace"]
     ]
     assert (without.code, "has no dead letter queue" in without.err) == (9, True)
+
+
+def test_a_sink_would_get_the_newest_records_of_a_topic(
+    kafka_broker: SharedBroker, tmp_path: Path
+) -> None:
+    """They are read without a group: none is there afterwards, and the sink's file neither."""
+    topic, name = unique_name("lines"), unique_name("tried")
+    bootstrap = kafka_broker.bootstrap_servers
+    create_topics(bootstrap, [topic])
+    produce(bootstrap, topic, b'"a"', b'"b"', b'"c"')
+    written = tmp_path / "out.txt"
+    file = tmp_path / "sink.json"
+    file.write_text(json.dumps({"name": name, "config": sink_config(written, topic)}))
+    command = ["-m", "pyconnect_cli", "connectors", "try", str(file), "-n", "2", "-o", "json"]
+    done = subprocess.run(
+        [sys.executable, *command, "--topic", topic, "--kafka-bootstrap", bootstrap],
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    # Without schemas an envelope is missing: the converter is the default of Kafka's own files.
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "2 of 2 records fail" in done.stderr
+    found = json.loads(done.stdout)["records"]
+    assert [step["step"] for each in found for step in each["steps"]] == ["JsonConverter"] * 2
+    assert not written.exists()
+    groups = AdminClient({"bootstrap.servers": bootstrap}).list_consumer_groups().result()
+    assert not [each.group_id for each in groups.valid if name in each.group_id]

@@ -1,26 +1,35 @@
-"""`pyconnect upgrade` on three real agents with a source running."""
+"""`pyconnect upgrade` on real agents: with a source running, on brokers with ACLs, by its runbook.
 
-from __future__ import annotations
+On brokers with ACLs it is refused while a grant lacks, then done. The runbook's commands are run
+here, in its order.
+"""
 
 import json
+import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Producer
 
+from pyconnect_cli.acls.plan.grants import Grant
 from pyconnect_cli.kafka.admin import KafkaAccess, connected
 from pyconnect_cli.upgrade.gather import aborted_offsets
 from pyconnect_cli.upgrade.perform import cluster_lock
 from pyconnect_cli.upgrade.plan.run import Entry, Finished, StepChanged, StepStarted, StepVerified
-from tests.support.agents.upgrade_cluster import Tool, phases, upgradable_cluster
+from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
+from tests.support.agents.agent import Agent, Agents
+from tests.support.agents.upgrade_cluster import ALLOWED, SETTLE, Tool, phases, upgradable_cluster
 from tests.support.audits.sequences import Sequences
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.servers.cluster import Cluster, cluster_of
+from tests.support.servers.cluster import QUICK_GROUP, Cluster, cluster_of
 from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.secured import SecuredBroker, internal, needed_grants, overrides
 from tests.support.servers.topics import open_records
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
@@ -220,3 +229,105 @@ def test_offsets_of_aborted_transactions_are_found(kafka_broker: SharedBroker) -
             producer.abort_transaction(30)
     eventually(lambda: open_records(kafka_broker.bootstrap_servers, topic) == 0)
     assert aborted_offsets(settings, topic) == ("partition 0, key b",)
+
+
+WAIT_S = 150
+
+
+def refusal(tool: Tool, phase: str) -> str:
+    done = tool.upgrade(phase)
+    assert done.returncode == 9, done.stderr
+    return done.stderr
+
+
+@pytest.mark.long(only=True)
+def test_an_upgrade_waits_for_its_grants(secured: SecuredBroker, tmp_path: Path) -> None:
+    """The leader's id before `preparing`, a task's before `enabled`; the worker is left alone."""
+    group, source = unique_name("granted"), unique_name("source")
+    sequences = Sequences(secured.plaintext, tmp_path)
+    config = {
+        **sequences.config(1),
+        **overrides(secured.client_users()),
+        "exactly.once.support": "requested",
+    }
+    properties = {**internal(group), **secured.worker(secured.user())}
+    worker = WorkerFacts(name="w", properties=properties, is_agent=True)
+    topics = {name for key, name in properties.items() if key.endswith(".storage.topic")}
+    secured.create_topics(sequences.topic, *topics)
+    there = {"": frozenset({sequences.topic, *topics})}
+    workers = ClusterFacts(workers=(worker,), existing_topics=there)
+    connector = ConnectorFacts(name=source, type="source", config=config)
+    facts = ClusterFacts(workers=(worker,), connectors=(connector,), existing_topics=there)
+    leaders, tasks = (needed_grants(facts, rules={rule}) for rule in ("W7", "X1"))
+    secured.grant(needed_grants(workers) - leaders)
+    secured.grant(needed_grants(facts) - needed_grants(workers) - tasks)
+    agents = Agents(secured.sasl, tmp_path)
+    try:
+        agent = agents.start(group_id=group, properties={**QUICK_GROUP, **ALLOWED, **properties})
+        agent.create(source, config)
+        tool = Tool(secured.plaintext, agent.url, tmp_path)
+        check_is_refused(tool, "preparing", leaders, agent, "disabled")
+        secured.grant(leaders)
+        eventually(lambda: "missing ACL" not in plan(tool, "preparing"), WAIT_S)
+        tool.must_upgrade("preparing")
+        check_is_refused(tool, "enabled", tasks, agent, "preparing")
+        secured.grant(tasks)
+        eventually(lambda: "missing ACL" not in plan(tool, "enabled"), WAIT_S)
+        tool.must_upgrade("enabled")
+        sequences.allow(10)
+        sequences.check(10, 1)
+        agent.call("DELETE", f"/connectors/{source}")
+    finally:
+        agents.close()
+
+
+def check_is_refused(tool: Tool, phase: str, lacks: set[Grant], agent: Agent, before: str) -> None:
+    told = refusal(tool, phase)
+    (lack,) = lacks
+    assert f"missing ACL: {lack.operation.value}" in told
+    assert f"{lack.resource.name} for {lack.principal}" in told
+    assert told.count("missing ACL") == 1, told
+    assert agent.get("/agent")["exactly_once_source_support"] == before
+
+
+def plan(tool: Tool, phase: str) -> str:
+    return tool.run("upgrade", "plan", "--phase", phase).stderr
+
+
+RUNBOOK = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "upgrade-to-exactly-once.md"
+BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PHASED = (["plan", "--phase"], ["run", "--phase"])
+LINE = re.compile(r"\$ pyconnect (?P<arguments>[^#]*)(?:# exit (?P<code>\d+).*)?")
+
+
+class Step(NamedTuple):
+    """A command of the runbook and the exit code that it announces."""
+
+    arguments: list[str]
+    code: int
+
+
+def steps() -> list[Step]:
+    found = []
+    for block in BLOCK.findall(RUNBOOK.read_text("utf-8")):
+        for line in block.splitlines():
+            match = LINE.fullmatch(line)
+            assert match is not None, line
+            found.append(Step(shlex.split(match["arguments"]), int(match["code"] or 0)))
+    return found
+
+
+@pytest.mark.long(only=True)
+def test_the_runbook_does_what_it_says(kafka_broker: SharedBroker, tmp_path: Path) -> None:
+    """From disabled to enabled and back."""
+    assert sum(step.arguments[1:3] in PHASED for step in steps()) >= 6
+    reached = []
+    with upgradable_cluster(1, kafka_broker.bootstrap_servers, tmp_path) as cluster:
+        tool = Tool(kafka_broker.bootstrap_servers, cluster.agents[0].url, tmp_path)
+        for arguments, code in steps():
+            quick = ["--settle", SETTLE] if arguments[:2] == ["upgrade", "run"] else []
+            done = tool.run(*arguments, *quick)
+            assert done.returncode == code, f"{arguments}: {done.stdout}{done.stderr}"
+            reached += phases(cluster)
+    assert list(dict.fromkeys(reached)) == ["disabled", "preparing", "enabled"]
+    assert reached[-1] == "disabled"

@@ -1,7 +1,5 @@
 """The readers' tests on the pages for authors pass; every name of the API has its place."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -12,7 +10,7 @@ import pytest
 
 import pyconnect_api
 import pyconnect_api.testing
-from tests.support.plugins.author_pages import PAGES, ROOT, write_project
+from tests.support.plugins.plugin_directories import PAGES, ROOT, write_project
 
 PROJECTS = sorted(
     page.stem for page in PAGES.glob("*.md") if "`pyproject.toml`" in page.read_text()

@@ -1,7 +1,5 @@
 """Benchmarks start as their documents say, and nothing of them outlives them."""
 
-from __future__ import annotations
-
 import re
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """docs/tutorial/write-a-connector.md: its code is that of the example, and the example works."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

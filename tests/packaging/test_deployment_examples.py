@@ -1,7 +1,5 @@
 """The examples of a deployment: keys, metrics and paths in them exist."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The design names what is there, and all of it: borders of modules move, documents stay behind."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

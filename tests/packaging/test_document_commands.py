@@ -1,7 +1,5 @@
 """The commands that documents show exist, with the options that they show."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

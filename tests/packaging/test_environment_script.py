@@ -1,7 +1,5 @@
 """scripts/environment.sh with interpreters and Javas that are shell scripts."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

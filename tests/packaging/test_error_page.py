@@ -1,7 +1,5 @@
 """The error page shows texts that the products print."""
 
-from __future__ import annotations
-
 import ast
 import re
 from functools import cache

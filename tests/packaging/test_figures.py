@@ -1,7 +1,5 @@
 """The README has figures of the benchmarks' table; that table has those of its sections."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

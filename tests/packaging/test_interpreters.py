@@ -1,7 +1,5 @@
 """Which Pythons are supported, and that the script that proves them finds and judges them."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re

@@ -1,7 +1,5 @@
 """`scripts/check` reports links of the documents that lead nowhere."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A name has one meaning: public classes have different names, and modules are called by theirs."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from collections.abc import Iterator

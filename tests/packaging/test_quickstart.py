@@ -1,7 +1,5 @@
 """scripts/quickstart.py where it does not go well; CI runs the whole story."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import subprocess
@@ -11,6 +9,7 @@ from types import ModuleType
 
 import pytest
 
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 
 pytestmark = pytest.mark.wire
@@ -115,13 +114,11 @@ def test_the_header_of_the_sample_is_explained(quickstart: ModuleType) -> None:
     assert quickstart.line_count(b"1\n2\n", Path("file")) == "2 lines"
 
 
-@pytest.mark.parametrize(
-    ("verdicts", "agreed"),
-    [
-        ({"one": "agree", "two": "agree"}, True),
-        ({"one": "agree", "two": "differ"}, False),
-        ({"one": "agree"}, False),
-    ],
+@cases(
+    "verdicts, agreed",
+    ({"one": "agree", "two": "agree"}, True),
+    ({"one": "agree", "two": "differ"}, False),
+    ({"one": "agree"}, False),
 )
 def test_all_connectors_of_an_audit_must_agree(
     quickstart: ModuleType,

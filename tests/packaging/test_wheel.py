@@ -1,7 +1,5 @@
 """The wheel as a user gets it: built, installed into a bare environment, run from anywhere."""
 
-from __future__ import annotations
-
 import email
 import os
 import re

@@ -26,7 +26,7 @@ from pyconnect_sandbox.jars import (
 from pyconnect_sandbox.server import free_port
 from tests.sandbox.test_java import java_saying
 from tests.support.cases import cases
-from tests.support.commands.progress import RecordedProgress
+from tests.support.commands.processes import RecordedProgress
 from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.wire

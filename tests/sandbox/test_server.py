@@ -17,7 +17,7 @@ from pyconnect_sandbox.processes import ProcessIdentity
 from pyconnect_sandbox.server import FIRST_PORT, LAST_PORT, Server, free_port
 from tests.support.commands.processes import is_gone, python_environment
 from tests.support.eventually import eventually
-from tests.support.servers.kafka_cluster import free_ports
+from tests.support.servers.kafka import free_ports
 
 pytestmark = pytest.mark.wire
 

@@ -27,13 +27,13 @@ from tests.support.commands.reconcile_command import (
 )
 from tests.support.seeds import LONG
 from tests.support.servers.kafka import SharedBroker
-from tests.support.servers.spark_cluster import (
+from tests.support.servers.spark_connect import (
     WORKERS,
+    connect_server,
     spark_environment,
     spark_home,
     standalone_cluster,
 )
-from tests.support.servers.spark_connect import connect_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
 

@@ -1,4 +1,4 @@
-"""An operator's view of real child processes, and actions on them."""
+"""An operator's view of real child processes, actions on them, and their limits."""
 
 import asyncio
 import os
@@ -8,13 +8,14 @@ from collections.abc import Sequence
 
 import pytest
 
+from pyconnect_agent.children.launch import DEFAULT_PRELOAD, Launcher
 from pyconnect_agent.children.ports import ChildDetails
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.restart_policy import NoRestart
 from tests.support.cases import cases
 from tests.support.eventually import eventually_async
-from tests.support.fakes.children_world import ChildrenWorld, children_world
+from tests.support.fakes.children_world import children_world
 from tests.support.plugins.bad_plugins import bad_source
 
 pytestmark = pytest.mark.wire
@@ -23,16 +24,11 @@ REASON = "killed on purpose"
 LEASE_MS = 2_000
 
 
-async def running(world: ChildrenWorld, **settings: str) -> ConnectorTaskId:
-    task_id = await world.run_task(bad_source(**settings))
-    await world.task_is(task_id, State.RUNNING)
-    return task_id
-
-
 async def test_every_child_is_described() -> None:
     """Connector and task with pid, state, memory; the task with its last poll."""
     async with children_world() as w:
-        task_id = await running(w)
+        task_id = await w.run_task(bad_source())
+        await w.task_is(task_id, State.RUNNING)
 
         async def polled() -> Sequence[ChildDetails] | None:
             details = await w.children.child_details()
@@ -63,15 +59,12 @@ async def test_a_connector_without_a_process_is_described_too() -> None:
 async def test_frozen_children_show_no_stacks_and_do_not_respond() -> None:
     """Facts that the worker process knows come within a second; the error has the pid."""
     async with children_world() as w:
-        task_id = await running(w)
+        task_id = await w.running_task(bad_source())
         os.kill(w.pid(task_id), signal.SIGSTOP)
-        _, task = await w.children.child_details()
+        (task,) = await w.children.child_details()
         assert not task.responsive
         assert task.pid == w.pid(task_id)
         assert task.last_activity_ms is None
-    async with children_world() as w:
-        task_id = await running(w)
-        os.kill(w.pid(task_id), signal.SIGSTOP)
         with pytest.raises(AgentError, match=f"pid {w.pid(task_id)}"):
             await w.children.task_stacks(task_id)
 
@@ -79,7 +72,7 @@ async def test_frozen_children_show_no_stacks_and_do_not_respond() -> None:
 async def test_stacks_show_where_python_code_hangs() -> None:
     """Thread names, functions and source lines."""
     async with children_world() as w:
-        task_id = await running(w, poll="hang")
+        task_id = await w.running_task(bad_source(poll="hang"))
 
         async def hangs() -> bool:
             # RUNNING is reported before the first poll.
@@ -93,7 +86,7 @@ async def test_stacks_show_where_python_code_hangs() -> None:
 async def test_stacks_show_the_thread_that_holds_the_interpreter() -> None:
     """A plugin that lets no other thread run is seen all the same."""
     async with children_world() as w:
-        task_id = await running(w, poll="hold-the-interpreter")
+        task_id = await w.running_task(bad_source(poll="hold-the-interpreter"))
 
         async def hangs() -> str | None:
             # RUNNING is reported before the first poll.
@@ -103,7 +96,7 @@ async def test_stacks_show_the_thread_that_holds_the_interpreter() -> None:
 
         text = await eventually_async(hangs)
         assert text is not None
-        assert not (await w.children.child_details())[1].responsive
+        assert not (await w.children.child_details())[0].responsive
         again = await w.children.task_stacks(task_id)
         assert again.count("in misbehave") == text.count("in misbehave")
 
@@ -113,7 +106,7 @@ async def test_stacks_show_the_thread_that_holds_the_interpreter() -> None:
 async def test_a_killed_task_is_failed_with_the_reason(poll: str, *, force: bool) -> None:
     """Whether it would have stopped in order or not; it can be started again."""
     async with children_world(graceful_ms=300) as w:
-        task_id = await running(w, poll=poll)
+        task_id = await w.running_task(bad_source(poll=poll))
         w.children.kill_task(task_id, force=force, reason=REASON)
         await w.task_is(task_id, State.FAILED)
         assert w.listener.task_states(task_id) == [State.RUNNING, State.FAILED]
@@ -129,12 +122,12 @@ async def test_a_killed_task_is_failed_with_the_reason(poll: str, *, force: bool
 async def test_frozen_tasks_can_be_killed_and_a_stop_waits() -> None:
     """SIGKILL needs no cooperation; the task is FAILED by then, and nothing comes after."""
     async with children_world(graceful_ms=100) as w:
-        task_id = await running(w)
+        task_id = await w.running_task(bad_source())
         os.kill(w.pid(task_id), signal.SIGSTOP)
         w.children.kill_task(task_id, force=False, reason=REASON)
         await w.task_is(task_id, State.FAILED)
     async with children_world(graceful_ms=300) as w:
-        task_id = await running(w, poll="hang")
+        task_id = await w.running_task(bad_source(poll="hang"))
         w.children.kill_task(task_id, force=False, reason=REASON)
         await w.children.tasks.stop([task_id])
         assert w.listener.task_states(task_id) == [State.RUNNING, State.FAILED]
@@ -143,7 +136,8 @@ async def test_frozen_tasks_can_be_killed_and_a_stop_waits() -> None:
 async def test_a_stop_without_a_lease_brings_no_last_commit() -> None:
     """Somebody else may run the task by then: it ends as if it had not been asked."""
     async with children_world(lease_ms=LEASE_MS) as w:
-        task_id = await running(w)
+        task_id = await w.run_task(bad_source())
+        await w.task_is(task_id, State.RUNNING)
         leases = w.children._leases
         assert leases is not None
         os.kill(w.pid(task_id), signal.SIGSTOP)
@@ -159,3 +153,54 @@ async def test_a_stop_without_a_lease_brings_no_last_commit() -> None:
         await stopping
         assert w.listener.task_states(task_id) == [State.RUNNING, State.UNASSIGNED]
         assert w.listener.expired_leases == 2
+
+
+async def test_a_task_over_its_memory_is_ended_and_nothing_else_is() -> None:
+    """FAILED with what it used; a restart may help. Its neighbour and its connector go on."""
+    async with children_world() as w:
+        task_id = await w.run_task(bad_source())
+        await w.task_is(task_id, State.RUNNING)
+        neighbour = ConnectorTaskId("c", 1)
+        limited = bad_source(agent_limit_memory_bytes="1")
+        w.children.tasks.start(neighbour, limited, limited, TargetState.STARTED)
+        await w.task_is(neighbour, State.FAILED)
+        trace = w.listener.task_trace(neighbour)
+        assert "over its memory limit: it used" in trace
+        assert "agent.limit.memory.bytes is 1." in trace
+        assert w.listener.tasks[neighbour][-1].no_restart is None
+        assert w.listener.task_states(task_id)[-1] is State.RUNNING
+        assert w.listener.connector_states("c") == [State.RUNNING]
+        assert w.children.tasks.running() == {task_id}
+
+
+async def test_use_and_limits_are_described() -> None:
+    """Also of a task that has none: an operator sets limits by what he sees."""
+    async with children_world() as w:
+        config = bad_source(agent_limit_memory_bytes=str(1 << 40), agent_limit_cpu_percent="90")
+        await w.running_task(config)
+
+        async def known() -> bool:
+            (details,) = await w.children.child_details()
+            assert (details.limits.memory_bytes, details.limits.cpu_percent) == (1 << 40, 90)
+            return details.rss_bytes is not None and details.cpu_percent is not None
+
+        await eventually_async(known)
+
+
+async def test_a_worker_without_processes_says_so_and_recovers() -> None:
+    """Connector and task are FAILED with the limits to look at; nothing is tried in a loop."""
+    launcher = Launcher(preload=(*DEFAULT_PRELOAD, "tests.support.commands.few_processes"))
+    async with children_world(launcher=launcher) as w:
+        config = bad_source()
+        w.start_connector(config)
+        await w.connector_is("c", State.FAILED)
+        trace = w.listener.connectors["c"][-1].trace
+        assert "could not be started" in trace
+        assert "RLIMIT_NPROC" in trace
+        assert "pids.max" in trace
+        assert w.listener.connector_states("c") == [State.FAILED]
+        assert launcher._server is not None
+        os.kill(launcher._server.pid, signal.SIGUSR1)
+        task_id = await w.run_task({**config, "name": "later"})
+        await w.task_is(task_id, State.RUNNING)
+    launcher.close()

@@ -1,4 +1,4 @@
-"""The logs of real child processes, as an operator asks for them."""
+"""The logs of real child processes, as an operator asks for them, and levels of loggers."""
 
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,9 @@ from pyconnect_agent.children.logs import LogSettings
 from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.core.log_lines import LogQuestion
 from tests.support.cases import cases
+from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import ChildrenWorld, children_world
-from tests.support.plugins.bad_plugins import bad_source
+from tests.support.plugins.bad_plugins import LEVEL_SOURCE, LOGGER, bad_source
 
 pytestmark = pytest.mark.wire
 
@@ -27,7 +28,7 @@ def lines(world: ChildrenWorld, **question: Any) -> list[dict[str, Any]]:
 async def test_the_lines_before_a_crash_are_there_after_it_and_after_the_restart() -> None:
     """The log of the process, its death, and its last words; then the lines of its successor."""
     async with children_world() as w:
-        task_id = await w.run_task(bad_source(poll="log-and-abort"))
+        task_id = w.start_task(bad_source(poll="log-and-abort"))
         await w.task_is(task_id, State.FAILED)
         died = lines(w, task=0, level="WARN")
         assert died[0]["text"] == "the last line before the end"
@@ -54,8 +55,7 @@ async def test_secrets_do_not_reach_the_logs(tmp_path: Path, *, plain: bool) -> 
 
     logs = LogSettings(directory=tmp_path / "logs")
     async with children_world(PROVIDERS, logs=logs) as w:
-        task_id = await w.run_task(config)
-        await w.task_is(task_id, State.RUNNING)
+        await w.running_task(config)
         texts = [line["text"] for line in lines(w, task=0)]
         shown = "[hidden]" if plain else written
         assert f'as the config says said="it is {shown}"' in texts
@@ -70,10 +70,8 @@ async def test_a_file_of_each_connector_is_rotated(tmp_path: Path) -> None:
     logs = LogSettings(directory=tmp_path, file_bytes=1, files=2)
     async with children_world(logs=logs) as w:
         for text in ("one", "two", "three"):
-            task_id = await w.run_task(bad_source(log=text))
-            await w.task_is(task_id, State.RUNNING)
+            task_id = await w.running_task(bad_source(log=text))
             await w.children.tasks.stop([task_id])
-            await w.children.connectors.stop(["c"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c.log", "c.log.1"]
     assert "task-0" in (tmp_path / "c.log").read_text() + (tmp_path / "c.log.1").read_text()
 
@@ -83,6 +81,32 @@ async def test_a_directory_that_cannot_be_written_costs_only_its_files(tmp_path:
     (tmp_path / "file").write_text("")
 
     async with children_world(logs=LogSettings(directory=tmp_path / "file")) as w:
-        task_id = await w.run_task(bad_source(log="hello"))
-        await w.task_is(task_id, State.RUNNING)
+        await w.running_task(bad_source(log="hello"))
         assert any("said=hello" in line["text"] for line in lines(w))
+
+
+WAIT_S = 30
+
+
+async def test_levels_reach_children_that_run_and_those_that_come(tmp_path: Path) -> None:
+    """In the order in which they were set, as at the worker."""
+    first, second = tmp_path / "first", tmp_path / "second"
+
+    def config(file: Path) -> dict[str, str]:
+        return {"name": file.name, "connector.class": LEVEL_SOURCE, "file": str(file)}
+
+    async with children_world() as w:
+
+        async def has_level(file: Path, level: str) -> None:
+            await eventually_async(lambda: file.exists() and file.read_text() == level, WAIT_S)
+
+        w.start_task(config(first))
+        await has_level(first, "INFO")
+        w.children.set_logger_level(LOGGER, "ERROR")
+        w.children.set_logger_level("tests", "DEBUG")
+        await has_level(first, "DEBUG")
+        w.start_task(config(second))
+        await has_level(second, "DEBUG")
+        w.children.set_logger_level(LOGGER, "WARN")
+        for file in (first, second):
+            await has_level(file, "WARNING")

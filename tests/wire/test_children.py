@@ -15,10 +15,13 @@ from pyconnect_agent.children.launch import Launched, Launcher
 from pyconnect_agent.children.ports import ChildSettings
 from pyconnect_agent.core.errors import AgentError, InternalError, RetriableKafkaError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from tests.support.agents.launchers import scripted_launcher
 from tests.support.cases import cases
 from tests.support.eventually import eventually, eventually_async
-from tests.support.fakes.children import MemoryOffsetStore, RecordingListener
+from tests.support.fakes.children_world import (
+    MemoryOffsetStore,
+    RecordingListener,
+    scripted_launcher,
+)
 
 pytestmark = pytest.mark.wire
 

@@ -19,15 +19,16 @@ from pyconnect_agent.channel.requests import Stop, ValidateConfigJob, WorkerSett
 from pyconnect_agent.children import launch as launch_module
 from pyconnect_agent.children.fork_server import LAST_WORDS_BYTES
 from pyconnect_agent.children.launch import Launcher
-from tests.support.agents.launchers import (
+from tests.support.cases import cases
+from tests.support.eventually import eventually
+from tests.support.fakes.children_world import (
     SCRIPTED_HOST,
     exit_code,
     has_ended,
     launch,
+    scripted_launcher,
     shared_launcher,
 )
-from tests.support.cases import cases
-from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.wire
 
@@ -36,6 +37,7 @@ WORKER = WorkerSettings(properties={})
 
 @pytest.fixture
 def launcher() -> Iterator[Launcher]:
+    """One whose fork server a test may kill or stop."""
     launcher = Launcher(host=SCRIPTED_HOST, preload=())
     try:
         yield launcher
@@ -43,17 +45,20 @@ def launcher() -> Iterator[Launcher]:
         launcher.close()
 
 
-def test_a_running_process_has_no_exit_code(launcher: Launcher) -> None:
-    """One that ends with its pipe has one then."""
+def test_a_running_process_has_no_exit_code() -> None:
+    """One that ends with its pipe has one then; it reads no input, the terminal's is not for it."""
+    launcher = scripted_launcher()
     launched = launch(launcher, "run")
     assert launched.connection.recv(1)
     assert launched.exit_code() is None
+    assert str(Path(f"/proc/{launched.pid}/fd/0").readlink()) == os.devnull
     launched.connection.close()
     assert exit_code(launched) == 70
 
 
-def test_exit_codes_are_of_their_processes(launcher: Launcher) -> None:
+def test_exit_codes_are_of_their_processes() -> None:
     """Of several at once; one that ended gets no signal: its pid may be another's."""
+    launcher = scripted_launcher()
     first, second = launch(launcher, "exit-now"), launch(launcher, "hang")
     second.signal(Signals.SIGKILL)
     assert exit_code(second) == -Signals.SIGKILL
@@ -93,8 +98,8 @@ def test_a_forked_server_has_the_modules_of_its_parent() -> None:
     program = (
         "import json, sys\n"
         "from pyconnect_agent.children.launch import Launcher\n"
-        "from tests.support.agents.launchers import exit_code\n"
-        "launcher = Launcher(host='tests.wire.loaded_modules:run',"
+        "from tests.support.fakes.children_world import exit_code\n"
+        "launcher = Launcher(host='tests.support.fakes.child_host:tell_modules',"
         " preload=('tests.support.fakes.child_host',))\n"
         "launcher.fork()\n"
         "import tests.support.names\n"
@@ -111,9 +116,9 @@ def test_a_forked_server_has_the_modules_of_its_parent() -> None:
     assert "tests.support.names" in maker - child
 
 
-def test_last_words_keep_beginning_and_end(launcher: Launcher) -> None:
+def test_last_words_keep_beginning_and_end() -> None:
     """However long they are, they fit into a pipe at once."""
-    launched = launch(launcher, "long-last-words")
+    launched = launch(scripted_launcher(), "long-last-words")
     assert exit_code(launched) == 1
     words = launched.last_words
     assert words.startswith("Traceback (most recent call last)")
@@ -143,17 +148,12 @@ def test_a_child_that_fails_before_its_job_says_why(frame: bytes, reason: str) -
     assert reason in launched.last_words
 
 
-def test_orphans_end_and_children_read_no_input(launcher: Launcher) -> None:
-    """The worker process has gone; the terminal's input is not for children."""
+def test_orphans_end() -> None:
+    """The worker process has gone."""
     launched = shared_launcher().launch()
     launched.connection.shutdown(socket.SHUT_WR)
     assert exit_code(launched) == 70
     assert launched.last_words == ""
-    launched = launch(launcher, "run")
-    assert launched.connection.recv(1)
-    assert str(Path(f"/proc/{launched.pid}/fd/0").readlink()) == os.devnull
-    launched.connection.close()
-    assert exit_code(launched) == 70
 
 
 def test_a_fork_server_that_does_not_answer_is_replaced(

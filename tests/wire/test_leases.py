@@ -18,6 +18,7 @@ from tests.support.cases import cases
 from tests.support.commands.processes import python_environment
 from tests.support.eventually import eventually
 from tests.support.fakes.children_world import children_world
+from tests.support.names import unique_name
 from tests.support.plugins.bad_plugins import bad_source
 
 pytestmark = pytest.mark.wire
@@ -33,9 +34,16 @@ class Supervised:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.wire.lease_supervisor", str(LEASE_MS)],
             env=python_environment(os.environ),
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
+
+    def begin(self) -> None:
+        """Start another task."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{unique_name('c')}\n")
+        self.process.stdin.flush()
         self.child = psutil.Process(self.told("pid"))
 
     def told(self, member: str) -> Any:
@@ -63,21 +71,20 @@ class Supervised:
         except psutil.NoSuchProcess:
             return False
 
-    def close(self) -> None:
-        self.signal(signal.SIGCONT, supervisor=True)
-        self.process.terminate()
-        self.process.wait(60)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+
+@pytest.fixture(scope="module")
+def supervisor() -> Iterator[Supervised]:
+    started = Supervised()
+    with started.process:
+        yield started
 
 
 @pytest.fixture
-def supervised() -> Iterator[Supervised]:
-    started = Supervised()
-    try:
-        yield started
-    finally:
-        started.close()
+def supervised(supervisor: Supervised) -> Iterator[Supervised]:
+    """A task of its own for each test."""
+    supervisor.begin()
+    yield supervisor
+    supervisor.signal(signal.SIGCONT, supervisor=True)
 
 
 def test_a_frozen_worker_process_loses_its_child(supervised: Supervised) -> None:
@@ -161,8 +168,7 @@ async def test_a_lease_ends_one_term_after_the_membership_was_last_confirmed() -
 async def test_renewed_leases_keep_a_child_alive() -> None:
     """Several terms pass, and the task still answers."""
     async with children_world(lease_ms=LEASE_MS) as w:
-        task_id = await w.run_task(bad_source())
-        await w.task_is(task_id, State.RUNNING)
+        task_id = await w.running_task(bad_source())
         pid = w.pid(task_id)
         loop = asyncio.get_running_loop()
         end = loop.time() + 2.5 * LEASE_MS / 1000

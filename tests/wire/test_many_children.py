@@ -7,10 +7,16 @@ import pytest
 
 from pyconnect_agent.children.launch import DESCRIPTORS_WANTED, Launcher
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from tests.support.agents.launchers import SCRIPTED_HOST, exit_code, launch, shared_launcher
 from tests.support.commands.processes import run_python
 from tests.support.eventually import eventually_async
-from tests.support.fakes.children_world import ChildrenWorld, children_world
+from tests.support.fakes.children_world import (
+    SCRIPTED_HOST,
+    ChildrenWorld,
+    children_world,
+    exit_code,
+    launch,
+    shared_launcher,
+)
 from tests.support.plugins.bad_plugins import bad_source
 from tests.support.seeds import LONG
 from tests.wire.many_descriptors import FD_SETSIZE, HOST, many_descriptors

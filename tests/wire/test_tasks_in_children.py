@@ -58,7 +58,7 @@ async def test_tasks_of_a_set_that_is_too_large_do_not_start() -> None:
 async def test_a_task_that_fails_says_why(settings: dict[str, str], text: str) -> None:
     """The status has a trace for each way of failing."""
     async with children_world() as w:
-        task_id = await w.run_task(bad_source(**settings))
+        task_id = w.start_task(bad_source(**settings))
         await w.task_is(task_id, State.FAILED)
         assert text in w.listener.task_trace(task_id)
 
@@ -66,7 +66,7 @@ async def test_a_task_that_fails_says_why(settings: dict[str, str], text: str) -
 async def test_a_long_trace_is_shortened_to_what_a_status_can_hold() -> None:
     """Else no worker could write the status, and the task would stay RUNNING there."""
     async with children_world() as w:
-        task_id = await w.run_task(bad_source(task_start="raise-much"))
+        task_id = w.start_task(bad_source(task_start="raise-much"))
         await w.task_is(task_id, State.FAILED)
         trace = w.listener.task_trace(task_id)
         assert len(trace) <= TRACE_CHARACTERS
@@ -79,7 +79,7 @@ async def test_a_task_does_not_start_with_overrides_that_the_worker_denies(polic
     """Although its config was stored: the policy may have become stricter since."""
     properties = {"connector.client.config.override.policy": policy}
     async with children_world(properties) as w:
-        task_id = await w.run_task(bad_source(producer_override_linger_ms="5"))
+        task_id = w.start_task(bad_source(producer_override_linger_ms="5"))
         await w.task_is(task_id, State.FAILED)
         text = f"The '{policy}' policy does not allow 'linger.ms' to be overridden"
         assert text in w.listener.task_trace(task_id)
@@ -110,7 +110,7 @@ async def test_a_task_has_the_class_that_its_started_connector_named() -> None:
 async def test_a_paused_task_is_not_started_until_it_is_resumed() -> None:
     """A failing start shows only then."""
     async with children_world() as w:
-        task_id = await w.run_task(bad_source(task_start="raise"), TargetState.PAUSED)
+        task_id = w.start_task(bad_source(task_start="raise"), TargetState.PAUSED)
         await w.task_is(task_id, State.PAUSED)
         w.children.tasks.set_target_state(task_id, TargetState.STARTED)
         await w.task_is(task_id, State.FAILED)
@@ -119,7 +119,7 @@ async def test_a_paused_task_is_not_started_until_it_is_resumed() -> None:
 async def test_a_paused_task_can_be_stopped() -> None:
     """It ends without ever having been started."""
     async with children_world() as w:
-        task_id = await w.run_task(bad_source(task_start="raise"), TargetState.PAUSED)
+        task_id = w.start_task(bad_source(task_start="raise"), TargetState.PAUSED)
         await w.task_is(task_id, State.PAUSED)
         await w.children.tasks.stop([task_id])
         assert w.listener.task_states(task_id) == [State.PAUSED, State.UNASSIGNED]
@@ -128,8 +128,7 @@ async def test_a_paused_task_can_be_stopped() -> None:
 async def test_a_running_task_pauses_and_resumes() -> None:
     """RUNNING, PAUSED, RUNNING."""
     async with children_world() as w:
-        task_id = await w.run_task(bad_source())
-        await w.task_is(task_id, State.RUNNING)
+        task_id = await w.running_task(bad_source())
         w.children.tasks.set_target_state(task_id, TargetState.PAUSED)
         await w.task_is(task_id, State.PAUSED)
         w.children.tasks.set_target_state(task_id, TargetState.STARTED)
@@ -139,8 +138,7 @@ async def test_a_running_task_pauses_and_resumes() -> None:
 async def test_a_failure_while_stopping_ends_unassigned() -> None:
     """A task that is being stopped does not fail."""
     async with children_world() as w:
-        task_id = await w.run_task(bad_source(task_stop="raise"))
-        await w.task_is(task_id, State.RUNNING)
+        task_id = await w.running_task(bad_source(task_stop="raise"))
         await w.children.tasks.stop([task_id])
         assert w.listener.task_states(task_id) == [State.RUNNING, State.UNASSIGNED]
 
@@ -148,8 +146,7 @@ async def test_a_failure_while_stopping_ends_unassigned() -> None:
 async def test_a_hanging_poll_is_killed_and_says_nothing_more() -> None:
     """The graceful time is for all tasks together."""
     async with children_world(graceful_ms=200) as w:
-        task_id = await w.run_task(bad_source(poll="hang"))
-        await w.task_is(task_id, State.RUNNING)
+        task_id = await w.running_task(bad_source(poll="hang"))
 
         async def hangs() -> bool:
             # RUNNING is reported before the first poll.
@@ -164,8 +161,7 @@ async def test_a_hanging_poll_is_killed_and_says_nothing_more() -> None:
 async def test_sigterm_alone_does_not_end_a_task() -> None:
     """Service managers send it to every process; the worker process stops its children itself."""
     async with children_world() as w:
-        task_id = await w.run_task(bad_source())
-        await w.task_is(task_id, State.RUNNING)
+        task_id = await w.running_task(bad_source())
         os.kill(w.pid(task_id), signal.SIGTERM)
         w.children.tasks.set_target_state(task_id, TargetState.PAUSED)
         await w.task_is(task_id, State.PAUSED)
@@ -174,8 +170,7 @@ async def test_sigterm_alone_does_not_end_a_task() -> None:
 async def test_a_task_whose_control_thread_has_died_fails_with_the_reason() -> None:
     """A later stop would not reach the task, so its process ends."""
     async with children_world() as w:
-        task_id = await w.run_task(bad_source())
-        await w.task_is(task_id, State.RUNNING)
+        task_id = await w.running_task(bad_source())
         child = w.children.tasks.details()[task_id].child
         child.send(SetLoggerLevel(namespace="a", level="no level"))
         await w.task_is(task_id, State.FAILED)
@@ -187,7 +182,8 @@ async def test_a_task_whose_control_thread_has_died_fails_with_the_reason() -> N
 async def test_a_connector_whose_control_thread_has_died_fails_with_the_reason() -> None:
     """As a task does; the reason outlives the process."""
     async with children_world() as w:
-        await w.run_task(bad_source())
+        w.start_connector(bad_source())
+        await w.connector_is("c", State.RUNNING)
         child = w.children.connectors.details()["c"].child
         assert child is not None
         child.send(SetLoggerLevel(namespace="a", level="no level"))
@@ -199,8 +195,7 @@ async def test_a_connector_whose_control_thread_has_died_fails_with_the_reason()
 async def test_a_task_that_is_killed_while_the_fork_server_is_stopped_becomes_failed() -> None:
     """The worker sees that the process is gone without a report of its end."""
     async with children_world() as w:
-        task_id = await w.run_task(bad_source())
-        await w.task_is(task_id, State.RUNNING)
+        task_id = await w.running_task(bad_source())
         (child,) = w.children.tasks.children()
         assert child.pid is not None
         server = psutil.Process(child.pid).parent()

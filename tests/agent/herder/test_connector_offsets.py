@@ -10,7 +10,7 @@ from pyconnect_agent.core.errors import AgentError, InternalError, RequestTimedO
 from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.herder.connector_offsets import ConnectorOffsetReader
 from tests.support.cases import cases
-from tests.support.fakes.children import MemoryOffsetStore
+from tests.support.fakes.children_world import MemoryOffsetStore
 
 SOURCE = PluginDesc(
     class_name="x.Source", python_path="x:Source", kind=PluginKind.SOURCE, version="1"

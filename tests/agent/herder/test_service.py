@@ -30,7 +30,7 @@ from pyconnect_agent.stores.status import StatusStore
 from tests.agent.herder.fake_children import FakeChildren
 from tests.support.cases import cases
 from tests.support.eventually import eventually_async
-from tests.support.fakes.children import MemoryOffsetStore
+from tests.support.fakes.children_world import MemoryOffsetStore
 
 CONFIG = {"name": "c", "tasks": "2"}
 TIMEOUT_MS = 5_000

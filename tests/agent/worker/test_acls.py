@@ -16,7 +16,7 @@ from pyconnect_clients.acls.model import Access, GrantVerdict
 from pyconnect_clients.acls.needs import ConnectorFacts
 from tests.support.agents.worker_properties import distributed
 from tests.support.cases import cases
-from tests.support.servers.acls import sasl
+from tests.support.servers.secured import sasl
 
 LEADER = "Write TransactionalId connect-cluster-jb"
 

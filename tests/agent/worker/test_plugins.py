@@ -16,10 +16,13 @@ from pyconnect_agent.worker.plugins import (
 from pyconnect_api.errors import ConfigException
 from tests.support.agents.worker_properties import distributed
 from tests.support.cases import cases
+from tests.support.plugins import plugin_directories
 from tests.support.plugins.java_jars import SOURCE_CONNECTOR, make_jar
-from tests.support.plugins.provider_plugin import VAULT_PROVIDER, make_provider_plugin
-from tests.support.servers import expiring
-from tests.support.servers.expiring import EXPIRING_PROVIDER
+from tests.support.plugins.plugin_directories import (
+    EXPIRING_PROVIDER,
+    VAULT_PROVIDER,
+    make_provider_plugin,
+)
 
 
 def with_provider(class_name: str, **properties: str) -> dict[str, str]:
@@ -36,7 +39,7 @@ def with_bare_directory(root: Path, discovery: str) -> dict[str, str]:
     """A worker's properties and its plugin directory of one module without entry points."""
     directory = root / "plugins" / "bare"
     directory.mkdir(parents=True)
-    (directory / "bare_plugin.py").write_text(Path(expiring.__file__).read_text())
+    (directory / "bare_plugin.py").write_text(Path(plugin_directories.__file__).read_text())
     return {"plugin.path": str(root / "plugins"), "plugin.discovery": discovery}
 
 

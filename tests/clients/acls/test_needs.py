@@ -13,7 +13,7 @@ from pyconnect_clients.acls.needs import (
 from pyconnect_clients.connect_names import Phase
 from pyconnect_clients.security import principal_of
 from tests.support.cases import cases
-from tests.support.servers.acls import WORKER, jaas
+from tests.support.servers.secured import WORKER, jaas
 
 SOURCE = ConnectorFacts(
     name="c", type="source", config={"topic": "records", "tasks.max": "2"}, tasks=2

@@ -1,7 +1,5 @@
 """Promises of Kafka's worker to the code of plugins, asked of a Java process without a worker."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """Parts of the Java host by themselves: columns of batches, JSON, and loaders of classes."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil

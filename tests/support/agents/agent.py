@@ -1,4 +1,7 @@
-"""A real agent process, as tests use it."""
+"""A real agent process, as tests use it.
+
+The Java processes of an agent.
+"""
 
 import os
 import signal
@@ -10,7 +13,7 @@ from typing import Any
 import psutil
 
 from pyconnect_sandbox.connect_worker import AgentProcess, WorkerLaunch, worker_properties
-from tests.support.agents.worker_rest import WAIT_S, WorkerRest
+from tests.support.agents.rest_client import WAIT_S, WorkerRest
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.servers.kafka import STOP_TIMEOUT_S
@@ -43,6 +46,13 @@ class Agent(WorkerRest[AgentProcess]):
         return [
             grandchild for child in self.supervisor().children() for grandchild in child.children()
         ]
+
+    def revived(self, name: str) -> bool:
+        """Whether all of a connector runs; what has failed is restarted, as an operator would."""
+        states = self.states(name)
+        if "FAILED" in states:
+            self.call("POST", f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true")
+        return bool(states) and set(states) == {"RUNNING"}
 
     def drain(self) -> None:
         """SIGTERM to the worker process alone."""
@@ -173,8 +183,12 @@ def task_pids(agent: Agent) -> list[int]:
     ]
 
 
-def restart_failed(agent: Agent, names: tuple[str, ...]) -> None:
-    """Restart the connectors of these that failed, with their failed tasks."""
-    for name in names:
-        if "FAILED" in agent.states(name):
-            agent.call("POST", f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true")
+def java_processes(agent: Agent) -> list[psutil.Process]:
+    """The Java processes of connectors and tasks, the connector's before that of its task.
+
+    Those of validations, which the agent keeps for a while, are left out.
+    """
+    owners = [child["pid"] for child in agent.get("/agent/tasks") if child["pid"] is not None]
+    found = agent.supervisor().children(recursive=True)
+    java = [each for each in found if each.name() == "java" and each.ppid() in owners]
+    return sorted(java, key=lambda process: process.create_time())

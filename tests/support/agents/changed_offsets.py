@@ -10,19 +10,19 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init_
 )
 
 from tests.support.agents.agent import Agent, Agents, line_count
-from tests.support.agents.rest_client import Answer, call_url
-from tests.support.agents.worker_rest import JSON
+from tests.support.agents.rest_client import JSON, Answer, call_url
 from tests.support.audits.sequences import Sequences
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.offset_hooks import HOOK_SINK, HOOK_SOURCE
-from tests.support.servers.offset_topics import OffsetTopic
+from tests.support.servers.topics import OffsetTopic
 
 WAIT_S = 150
 LINES = 10
 PARTITIONS = 3
 SUPPORT = "exactly.once.source.support"
 QUICK = {"offset.flush.interval.ms": "500"}
+SEGMENT_MS = "7654321"
 ALTERED = "The offsets for this connector have been altered successfully"
 RESET = "The offsets for this connector have been reset successfully"
 
@@ -32,7 +32,14 @@ class Worker:
 
     def __init__(self, agents: Agents, bootstrap_servers: str, support: str) -> None:
         group = unique_name(f"offsets-{support}")
-        self.agent: Agent = agents.start(group_id=group, properties={**QUICK, SUPPORT: support})
+        properties = {
+            **QUICK,
+            SUPPORT: support,
+            "task.shutdown.graceful.timeout.ms": "5000",
+            "offset.storage.partitions": "3",
+            "offset.storage.segment.ms": SEGMENT_MS,
+        }
+        self.agent: Agent = agents.start(group_id=group, properties=properties)
         self.offsets = OffsetTopic(bootstrap_servers, f"{group}-offsets")
 
 

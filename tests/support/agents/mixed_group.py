@@ -5,7 +5,7 @@ from typing import Any
 
 from pyconnect_sandbox.connect_worker import AgentProcess, ConnectWorker
 from tests.support.agents.agent import STRING_CONVERTER
-from tests.support.agents.worker_rest import WorkerRest
+from tests.support.agents.rest_client import WorkerRest
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.servers.cluster import QUICK_GROUP

@@ -15,7 +15,7 @@ from confluent_kafka import (
 
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.plugins.sequence_source import LIMIT, SEQUENCE_SOURCE
+from tests.support.plugins.sources import LIMIT, SEQUENCE_SOURCE
 
 WAIT_S = 150
 NO_TOPIC = (

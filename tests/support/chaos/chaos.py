@@ -26,12 +26,17 @@ from queue import Empty, SimpleQueue
 import psutil
 
 from tests.support.agents.agent import Agent
-from tests.support.agents.running_work import status_faults, statuses_in
-from tests.support.chaos.chaos_lines import LineReader, SteadyLines, read_everything
-from tests.support.chaos.chaos_subjects import FILES_OF_MANY, JAVA_SOURCE, Sink, subject_of
-from tests.support.servers.abort_markers import aborted_transactions
-from tests.support.servers.cluster import SESSION_MS, Cluster
-from tests.support.servers.topics import create_topics
+from tests.support.chaos.chaos_lines import (
+    FILES_OF_MANY,
+    JAVA_SOURCE,
+    LineReader,
+    Sink,
+    SteadyLines,
+    read_everything,
+    subject_of,
+)
+from tests.support.servers.cluster import SESSION_MS, Cluster, status_faults, statuses_in
+from tests.support.servers.topics import aborted_transactions, create_topics
 
 ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "2000"}
 OUT_OF_REACH = (OSError, HTTPException)

@@ -1,4 +1,4 @@
-"""Questions of tests about processes of servers that they started."""
+"""Processes that tests start, and the progress that they report."""
 
 import subprocess
 import sys
@@ -35,3 +35,14 @@ def run_python(
         check=False,
         timeout=timeout_s,
     )
+
+
+class RecordedProgress:
+    """Keeps what was reported; a `Progress`."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+        self.passing: list[str] = []
+
+    def __call__(self, message: str, *, passing: bool = False) -> None:
+        (self.passing if passing else self.messages).append(message)

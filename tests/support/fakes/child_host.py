@@ -1,9 +1,11 @@
 """A host for child processes that acts out a script: `act` in the task or connector config."""
 
 import ctypes
+import json
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -47,6 +49,12 @@ def run(connection: socket.socket, last_words: int) -> None:
         os._exit(99)
     ACTS.get(act, _run)(channel, target_state)
     os._exit(0)
+
+
+def tell_modules(connection: socket.socket, last_words: int) -> None:
+    """Send the names of the loaded modules in JSON."""
+    connection.sendall(json.dumps(list(sys.modules)).encode())
+    connection.close()
 
 
 def _run(channel: Channel, target_state: TargetState) -> None:

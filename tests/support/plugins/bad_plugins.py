@@ -1,18 +1,30 @@
-"""Connectors and tasks that behave as their config says, mostly badly."""
+"""Connectors and tasks that behave as their config says, mostly badly; one that may sleep.
+
+`BlockingConverter` holds a task up before its producer exists: while `hold` is in its `directory`,
+configuring waits; `held` then appears in it.
+
+A source that writes to `file` which level the logger `tests.levels` has in its process.
+"""
 
 import logging
 import os
 import re
+import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from pyconnect_agent.builtin.converters.base import StringConverter
 from pyconnect_api import (
+    ConfigData,
     ConfigDef,
     ConfigException,
+    ConfigProvider,
     ConfigType,
     ConnectException,
     Importance,
@@ -195,10 +207,106 @@ class UnconstructibleSource(BadSource):
 
 
 BAD_SOURCE = f"{__name__}.BadSource"
-BAD_SINK = f"{__name__}.BadSink"
 
 
 def bad_source(**settings: str) -> dict[str, str]:
     """Return the config of a connector `c` that behaves as `settings` say, with `_` for `.`."""
     config = {"name": "c", "connector.class": BAD_SOURCE, "tasks.max": "1"}
     return config | {name.replace("_", "."): value for name, value in settings.items()}
+
+
+HOLD = "hold"
+HELD = "held"
+POLL_S = 0.05
+
+
+class BlockingConverter(StringConverter):
+    def configure(self, configs: Mapping[str, object], is_key: bool) -> None:
+        super().configure(configs, is_key)
+        directory = Path(str(configs["directory"]))
+        while (directory / HOLD).exists():
+            (directory / HELD).touch()
+            time.sleep(POLL_S)
+
+
+BLOCKING_CONVERTER = f"{__name__}.{BlockingConverter.__name__}"
+
+
+class IdleSource(PlainSource):
+    """`journal`: the file of calls. `made`: number of tasks.
+
+    `own`: work of its own, a `thread` or a `process`. The thread asks for new task configs when the
+    file `ask` appears. `refuse`: a file with which `start` fails. `stop=raise`: `stop` fails.
+    """
+
+    def start(self, props: Mapping[str, str]) -> None:
+        super().start(props)
+        self._note("start")
+        if Path(props.get("refuse", "/no such file")).exists():
+            raise ConnectException("refused this time")
+        match props.get("own"):
+            case "thread":
+                threading.Thread(target=self._monitor, daemon=True).start()
+            case "process":
+                subprocess.Popen(["sleep", "600"])
+
+    def task_class(self) -> type[SourceTask]:
+        return BadSourceTask
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        self._note("configs")
+        return super().task_configs(int(self.props.get("made", max_tasks)))
+
+    def stop(self) -> None:
+        self._note("stop")
+        if self.props.get("stop") == "raise":
+            raise ConnectException("does not stop")
+
+    def _note(self, call: str) -> None:
+        with Path(self.props["journal"]).open("a") as journal:
+            journal.write(f"{call}\n")
+
+    def _monitor(self) -> None:
+        while not Path(self.props["ask"]).exists():
+            time.sleep(0.05)
+        self.context.request_task_reconfiguration()
+        threading.Event().wait()
+
+
+class ExpiringProvider(ConfigProvider):
+    """Every value is `x`, for an hour."""
+
+    def get(self, path: str, keys: Collection[str] | None = None) -> ConfigData:
+        return ConfigData(data=dict.fromkeys(keys or (), "x"), ttl_ms=3_600_000)
+
+
+def idle_source(name: str, directory: Path, **settings: str) -> dict[str, str]:
+    """Return a config whose journal is the file `name` in `directory`."""
+    return {
+        "name": name,
+        "connector.class": f"{__name__}.IdleSource",
+        "tasks.max": "1",
+        "journal": str(directory / name),
+        "ask": str(directory / f"{name}-ask"),
+        **{key.replace("_", "."): value for key, value in settings.items()},
+    }
+
+
+LEVEL_SOURCE = f"{__name__}.LevelSource"
+LOGGER = "tests.levels"
+
+
+class LevelTask(PlainSourceTask):
+    def start(self, props: Mapping[str, str]) -> None:
+        self._file = Path(props["file"])
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        level = logging.getLogger(LOGGER).getEffectiveLevel()
+        self._file.write_text(logging.getLevelName(level))
+        self.context.stop_requested.wait(0.05)
+        return None
+
+
+class LevelSource(PlainSource):
+    def task_class(self) -> type[SourceTask]:
+        return LevelTask

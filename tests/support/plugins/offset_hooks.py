@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pyconnect_agent.builtin.connectors.file_stream import FileStreamSinkConnector
 from pyconnect_api import ConnectException, NotFoundException, TopicPartition
-from tests.support.plugins.sequence_source import SequenceSource
+from tests.support.plugins.sources import SequenceSource
 
 HOOK_SOURCE = f"{__name__}.HookSource"
 HOOK_SINK = f"{__name__}.HookSink"

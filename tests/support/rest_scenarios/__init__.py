@@ -4,9 +4,7 @@ The same list is asked of the application over a fake herder, of a real Java wor
 expectations are facts) and of a complete agent. No connector named `absent` exists anywhere.
 """
 
-from tests.support.rest_scenarios.bodies import BODIES
-from tests.support.rest_scenarios.offsets import OFFSETS
-from tests.support.rest_scenarios.resources import RESOURCES
+from tests.support.rest_scenarios.resources import BODIES, OFFSETS, RESOURCES
 from tests.support.rest_scenarios.routing import ROUTING
 from tests.support.rest_scenarios.scenario import Scenario
 

@@ -1,4 +1,4 @@
-"""Answers of the resources without a connector."""
+"""Answers of the resources without a connector, and to bodies that cannot be read or bound."""
 
 from collections.abc import Iterable
 
@@ -6,6 +6,7 @@ from tests.support.rest_scenarios.scenario import (
     JSON,
     NO_SIGNATURE,
     PLAIN,
+    UNSUPPORTED,
     Scenario,
     error,
     refused_body,
@@ -160,3 +161,120 @@ RESOURCES: tuple[Scenario, ...] = (
     *_plugins(),
     *_internal_requests(),
 )
+
+
+_MALFORMED = (
+    "{", '{"a', '{"name"', '{"name":', '{"name":"x"', '{"name":"x",', '{"name":"x',
+    '{"name":"x","config":{"a":"b"', "tru", "nullx", "a-b", '{"name":x}', "{x}", "{'a':1}",
+    '{"name" x}', '{"name":"x" "y"}', '{"name":"x",}', '{"name":01}', '{"name":-}', '{"name":1.}',
+    '{"name":1e}', '{"name":+1}', '{"name":.5}', '{"name":NaN}', '{"name":-Infinity}',
+    '{"name":"\\x"}', '{"name":"\\u12zz"}', '{"name":"a\nb"}', '{"name":"x"} x', '{"name":"x"}{}',
+    '{"name":"x"} null', '{"name":"x"}]', '{"name":"x"},', "// c", "}", ")", "1x",
+    '{"name":"x"}\x00', b'{"name":"\xff"}', b'{"name":"\xc3("}',
+)  # fmt: skip
+_NO_CREATE_REQUESTS = (
+    "[]", "[1", '"abc"', '""', "12", "1 x", "12.5", "true", '{"name":{}}', '{"name":[]}',
+    '{"config":1}', '{"config":1.5}', '{"config":true}', '{"config":[]}', '{"config":"x"}',
+    '{"config":" "}', '{"config":{"a":{}}}', '{"foo":1}', '{"foo":{"b":[1]}}', '{"Name":"x"}',
+    '{"initial_state":"x"}', '{"initial_state":"started"}', '{"initial_state":""}',
+    '{"initial_state":1.5}', '{"initial_state":[]}', '{"initial_state":{}}',
+)  # fmt: skip
+_NO_CONFIGS = ("1", '"a"', "[]", '{"a":{}}', '{"a":1} 2')
+
+
+def _refused_bodies() -> Iterable[Scenario]:
+    for body in (*_MALFORMED, *_NO_CREATE_REQUESTS):
+        yield refused_body("POST", "/connectors", body)
+    for method in ("PUT", "PATCH"):
+        for body in _NO_CONFIGS:
+            yield refused_body(method, "/connectors/absent/config", body)
+
+
+def _create_bodies() -> Iterable[Scenario]:
+    for body in (None, "", "null", "   ", "\n"):
+        yield refused_body("POST", "/connectors", body)
+    for body in (
+        "{}",
+        '{"name":1}',
+        '{"name":1.50}',
+        '{"name":null}',
+        '{"config":null}',
+        '{"initial_state":"stopped"}',
+        '{"initial_state":null}',
+        b"\xef\xbb\xbf{}",
+        '{"name":"x"}'.encode("utf-16-le"),
+    ):
+        yield refused_body("POST", "/connectors", body)
+    yield error(
+        "POST",
+        "/connectors",
+        400,
+        "Connector name configuration (y) doesn't match connector name in the URL (x)",
+        body='{"config":{"name":"y"},"name":" x\\t"}',
+        headers=JSON,
+    )
+    for body, printed in (
+        ('{"config":{}}', "{name=}"),
+        ('{"config":{},"initial_state":"Stopped"}', "{name=}"),
+        ('{"config":{"name":"x"},"name":" x "}', "{name=x}"),
+        ('{"name":"a","name":"b","config":{}}', "{name=b}"),
+    ):
+        message = f"Connector config {printed} contains no connector type"
+        yield error("POST", "/connectors", 400, message, body=body, headers=JSON)
+
+
+def _config_bodies() -> Iterable[Scenario]:
+    target = "/connectors/absent/config"
+    for body in (None, "", "null"):
+        yield refused_body("PUT", target, body)
+    for body in ("null", "{}", '{"a":1}'):
+        yield error("PATCH", target, 404, "Connector absent not found", body=body, headers=JSON)
+    for body, printed in (("{}", "{name=absent}"), ('{"name":null}', "{name=absent}")):
+        yield error(
+            "PUT",
+            target,
+            400,
+            f"Connector config {printed} contains no connector type",
+            body=body,
+            headers=JSON,
+        )
+    message = "Connector name configuration (y) doesn't match connector name in the URL (absent)"
+    yield error("PUT", target, 400, message, body='{"name":"y"}', headers=JSON)
+
+
+BODIES: tuple[Scenario, ...] = (*_refused_bodies(), *_create_bodies(), *_config_bodies())
+
+
+_TARGET = "/connectors/absent/offsets"
+_NONE = "Partitions / offsets need to be provided for an alter offsets request"
+_NO_OBJECTS = ("[]", '""', '"x"', "1", "1.5", "true")
+
+
+def _unbound() -> Iterable[str | None]:
+    yield from (None, "null", '{"offsets":[null]}', '{"offsets":[{}]} x')
+    yield from _NO_OBJECTS
+    for value in _NO_OBJECTS:
+        yield f'{{"offsets":[{value}]}}'
+    for value in ("1", "1.5", "true"):
+        yield f'{{"offsets":{value}}}'
+    for member in ("partition", "offset"):
+        for value in (*_NO_OBJECTS, "{1:2}", '{"a":{"b":nope}}'):
+            yield f'{{"offsets":[{{"{member}":{value}}}]}}'
+    yield from ('{"key":[]}', '{"key":1,"key2":{}}', '{"offsets":[{"key":"v"}]}')
+    yield from ('{"offsets":[{}],"other":1}', '{"offsets":[{}],"other":{"a":[1]}}')
+
+
+def _scenarios() -> Iterable[Scenario]:
+    for body in _unbound():
+        yield refused_body("PATCH", _TARGET, body)
+    for body in ("{}", '{"offsets":null}', '{"offsets":[]}'):
+        yield error("PATCH", _TARGET, 400, _NONE, body=body, headers=JSON)
+    yield error("PATCH", _TARGET, 415, UNSUPPORTED, body="{}", headers=PLAIN, content_type="")
+    for body in ('{"offsets":[{}]}', '{"offsets":[{"partition":{"a":1},"offset":{"b":null}}]}'):
+        yield error("PATCH", _TARGET, 404, "Connector absent not found", body=body, headers=JSON)
+    yield error("DELETE", _TARGET, 404, "Connector absent not found")
+    yield error("DELETE", _TARGET, 404, "Connector absent not found", body="{}", headers=JSON)
+    yield error("GET", _TARGET, 404, "Connector absent not found")
+
+
+OFFSETS: tuple[Scenario, ...] = tuple(_scenarios())

@@ -1,14 +1,27 @@
-"""Several agents in one group, as an operator and as clients see them."""
+"""Several agents in one group, as an operator and as clients see them.
 
-from collections.abc import Iterator, Mapping
+And whether their statuses say what really runs: REST and the status topic against processes.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import psutil
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from pyconnect_agent.core.ids import TargetState
+from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_sandbox.connect_worker import AgentProcess
 from tests.support.agents.agent import Agent, Agents
+from tests.support.agents.rest_client import call_url
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
+from tests.support.servers.topics import read_topic
 
 SESSION_MS = 6_000
 DELAY_MS = 1_000
@@ -149,4 +162,116 @@ def _runs(agent: Agent, name: str, tasks: int, workers: set[str]) -> bool:
     parts = [status["connector"], *status["tasks"]]
     return len(parts) == tasks + 1 and all(
         part["state"] == "RUNNING" and part["worker_id"] in workers for part in parts
+    )
+
+
+ACTIVE = ("RUNNING", "PAUSED")
+
+Places = Mapping[str, tuple[str, str]]
+"""State and worker by connector (its name) and task (`name-0`)."""
+
+
+def status_faults(agents: Sequence[Agent], written: Places | None = None) -> list[str]:
+    """Return what is wrong with the statuses that the agents show; empty when they are true.
+
+    A status that says RUNNING or PAUSED needs a living process at its worker, or a connector that
+    is asleep there, and each of them such a status. `written`: those in the topic, as a new worker
+    reads them.
+    """
+    processes: dict[str, str] = {}
+    faults = []
+    for agent in agents:
+        works = agent.get("/agent/tasks")
+        processes |= {item_of(work): worker_of(agent) for work in works if work["asleep"]}
+        found = {work["pid"]: item_of(work) for work in works}
+        living = {child.pid for child in agent.children() if is_alive(child)}
+        unknown = living - found.keys()
+        faults += [f"{worker_of(agent)} does not know its process {pid}" for pid in unknown]
+        for pid in found.keys() & living:
+            item = found[pid]
+            if item in processes:
+                faults.append(f"{item} runs at {processes[item]} and {worker_of(agent)}")
+            processes[item] = worker_of(agent)
+    shown = {f"REST of {worker_of(agent)}": statuses_of(agent) for agent in agents}
+    if written is not None:
+        shown["the status topic"] = written
+    for where, statuses in shown.items():
+        running = {item: at for item, (state, at) in statuses.items() if state in ACTIVE}
+        faults += [
+            f"{where} says that {item} runs at {running.get(item)}, but it does at {at}"
+            for item in running.keys() | processes.keys()
+            if running.get(item) != (at := processes.get(item))
+        ]
+    return faults
+
+
+def item_of(work: Mapping[str, object]) -> str:
+    name = str(work["connector"])
+    return name if work["task"] is None else f"{name}-{work['task']}"
+
+
+def is_alive(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def statuses_of(agent: Agent) -> Places:
+    found: dict[str, tuple[str, str]] = {}
+    for name, shown in agent.get("/connectors?expand=status").items():
+        status = shown["status"]
+        found[name] = (status["connector"]["state"], status["connector"]["worker_id"])
+        for task in status["tasks"]:
+            found[f"{name}-{task['id']}"] = (task["state"], task["worker_id"])
+    return found
+
+
+def statuses_in(bootstrap_servers: str, topic: str) -> Places:
+    """Return the last status of each connector and task in the topic."""
+    found: dict[str, tuple[str, str]] = {}
+    for record in read_topic(bootstrap_servers, topic):
+        kind, _, item = (record.key() or b"").decode().partition("-")[2].partition("-")
+        if kind not in ("connector", "task"):
+            continue
+        found.pop(item, None)
+        if record.value() is not None:
+            status = json.loads(record.value() or b"")
+            found[item] = (status["state"], status["worker_id"])
+    return found
+
+
+TIMEOUT_S = 60
+
+
+def write_stopped_connectors(bootstrap_servers: str, topic: str, count: int) -> None:
+    """Create the config topic `topic` with `count` connectors that have no tasks."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    created = admin.create_topics([NewTopic(topic, 1, 1, config={"cleanup.policy": "compact"})])
+    created[topic].result(TIMEOUT_S)
+    producer = Producer({"bootstrap.servers": bootstrap_servers})
+    for number in range(count):
+        name = f"connector-{number}"
+        config = {
+            "name": name,
+            "connector.class": "FileStreamSource",
+            "file": f"/tmp/{name}",
+            "topic": name,
+        }
+        for record in (
+            config_records.target_state(name, TargetState.STOPPED),
+            config_records.connector_config(name, config),
+            config_records.tasks_commit(name, 0),
+        ):
+            producer.produce(topic, key=record.key, value=record.value)
+    producer.flush(TIMEOUT_S)
+
+
+def stopped(agent: AgentProcess) -> int:
+    """Return the number of connectors that are STOPPED by their statuses."""
+    listed = call_url(agent.url, "GET", "/connectors?expand=status").json()
+    return sum(
+        found["status"]["connector"]["state"] == "STOPPED"
+        for found in listed.values()
+        if "status" in found
     )

@@ -1,19 +1,100 @@
-"""Real Kafka for tests: what the fixtures in conftest.py hand out."""
+"""Real Kafka for tests: what the fixtures in conftest.py hand out.
 
-from collections.abc import Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass
+All processes of one test session share servers, pytest-xdist's workers included: the first process
+that asks starts the server, under a lock; each holds it (see `pyconnect_sandbox.tether`), and it is
+killed once the last holder is gone, also when a process is killed.
+"""
+
+import fcntl
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
-from pyconnect_sandbox.broker import BrokerConfig, BrokerSecurity, KafkaBroker
+from pyconnect_sandbox.broker import BrokerConfig, BrokerSecurity, KafkaBroker, random_cluster_id
 from pyconnect_sandbox.connect_worker import (
     AgentProcess,
     JavaConnectWorker,
     WorkerLaunch,
     worker_properties,
 )
+from pyconnect_sandbox.ports import free_port
+from pyconnect_sandbox.processes import ProcessIdentity, is_running
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.servers.kafka_cluster import KafkaCluster
+from pyconnect_sandbox.server import Server
+from pyconnect_sandbox.tether import Hold
+
+STOP_GRACE_S = 2.0
+
+
+def free_ports(count: int, exclude: frozenset[int] = frozenset()) -> tuple[int, ...]:
+    """Return `count` different free ports, none of them in `exclude`."""
+    chosen: tuple[int, ...] = ()
+    while len(chosen) < count:
+        chosen = (*chosen, free_port(exclude | frozenset(chosen)))
+    return chosen
+
+
+class KafkaCluster:
+    """Several brokers, each a controller too, that form one cluster.
+
+    Internal topics have three replicas, so that any single broker may be killed.
+    """
+
+    def __init__(self, config: BrokerConfig, size: int = 3) -> None:
+        """Take `config` for every broker, each in a directory below `config.directory`."""
+        controllers = free_ports(size)
+        listeners = free_ports(size, frozenset(controllers))
+        voters = dict(enumerate(controllers, start=1))
+        cluster_id = config.cluster_id or random_cluster_id()
+        self._start_timeout_s = config.start_timeout_s
+        self.brokers = tuple(
+            KafkaBroker(
+                replace(
+                    config,
+                    directory=config.directory / f"node-{node_id}",
+                    node_id=node_id,
+                    port=listeners[node_id - 1],
+                    voters=voters,
+                    cluster_id=cluster_id,
+                )
+            )
+            for node_id in voters
+        )
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Addresses of all brokers."""
+        return ",".join(broker.bootstrap_servers for broker in self.brokers)
+
+    def start(self) -> Self:
+        """Start all brokers and wait until each answers and all know each other."""
+        with ExitStack() as started:
+            # Launched together: a broker alone has no quorum and would never answer.
+            for broker in self.brokers:
+                started.callback(broker.stop)
+                broker.launch()
+            for broker in self.brokers:
+                broker.wait_until_ready(self._start_timeout_s)
+            started.pop_all()
+        return self
+
+    def stop(self) -> None:
+        """Stop all brokers at once, shortly: the last ones wait for a quorum that is gone."""
+        for broker in self.brokers:
+            if broker.is_running:
+                broker.terminate()
+        for broker in self.brokers:
+            broker.stop(STOP_GRACE_S)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
 
 BOOTSTRAP_VARIABLE = "PYCONNECT_TEST_BOOTSTRAP"
 """Addresses of a broker that is used instead of starting one for the session."""
@@ -157,3 +238,70 @@ class Servers:
             stop_timeout_s=STOP_TIMEOUT_S,
             hold_file=self._hold_file,
         )
+
+
+@contextmanager
+def shared_server(
+    directory: Path, name: str, start: Callable[[Path], tuple[Server, Mapping[str, str]]]
+) -> Iterator[Mapping[str, str]]:
+    """Yield the addresses of the session's server `name`, started by `start` if need be.
+
+    `directory` is the session's, common to its processes. `start(hold_file)` returns the started
+    server, tethered to that file, and its addresses.
+    """
+    hold = Hold(directory / f"{name}.hold")
+    state_path = directory / f"{name}.json"
+    server: Server | None = None
+    try:
+        with (directory / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            addresses = _running(state_path)
+            if addresses is None:
+                server, addresses = start(hold.path)
+                identity = server.identity
+                state_path.write_text(
+                    json.dumps(
+                        {
+                            "pid": identity.pid,
+                            "start_mark": identity.start_mark,
+                            "addresses": dict(addresses),
+                        }
+                    )
+                )
+        yield addresses
+    finally:
+        if server is not None:
+            server.disown()
+        hold.release()
+
+
+SELDOM_FENCED = {"broker.session.timeout.ms": "15000"}
+"""Of a broker that no test kills: one that a busy machine stalls for seconds keeps its partitions.
+
+One that pytest starts again in its directory has to wait for so long."""
+
+
+@contextmanager
+def shared_broker(directory: Path, name: str, config: BrokerConfig) -> Iterator[SharedBroker]:
+    """Yield the session's broker `name`; it gets a directory of its own and a hold file."""
+    properties = {**SELDOM_FENCED, **config.properties}
+    config = replace(config, directory=directory / f"shared-{name}", properties=properties)
+
+    def start(hold_file: Path) -> tuple[Server, Mapping[str, str]]:
+        broker = KafkaBroker(replace(config, hold_file=hold_file)).start()
+        addresses = {"bootstrap_servers": broker.bootstrap_servers}
+        if config.security.sasl_users:
+            addresses["sasl_bootstrap_servers"] = broker.sasl_bootstrap_servers
+        return broker, addresses
+
+    with shared_server(directory, name, start) as addresses:
+        yield SharedBroker(**addresses)
+
+
+def _running(state_path: Path) -> Mapping[str, str] | None:
+    if not state_path.exists():
+        return None
+    state = json.loads(state_path.read_text())
+    identity = ProcessIdentity(pid=state["pid"], start_mark=state["start_mark"])
+    addresses: Mapping[str, str] = state["addresses"]
+    return addresses if is_running(identity) else None

@@ -1,8 +1,8 @@
-"""A broker with ACLs and users, and agents that log in."""
+"""A broker with ACLs and users, and the credentials of workers that log in."""
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
@@ -18,12 +18,48 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from pyconnect_cli.acls.plan.grants import Grant
-from pyconnect_clients.acls.model import GrantOperation, Pattern, Resource
+from pyconnect_cli.acls.plan.check import assess
+from pyconnect_cli.acls.plan.grants import Grant, missing_grants
+from pyconnect_clients.acls.facts import ClusterFacts, WorkerFacts
+from pyconnect_clients.acls.model import Evidence, GrantOperation, Pattern, Resource
 from pyconnect_clients.acls.model import ResourceType as GrantedType
+from pyconnect_clients.acls.needs import cluster_needs
+from pyconnect_clients.connect_names import Phase
 from pyconnect_sandbox.broker import BrokerConfig, BrokerSecurity, sasl_properties
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.servers.acls import sasl
+from tests.support.commands.pyconnect_command import Pyconnect
+
+
+def jaas(user: str, password: str = "secret") -> str:
+    return (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required"
+        f' username="{user}" password="{password}";'
+    )
+
+
+def sasl(user: str, prefix: str = "", password: str = "secret") -> dict[str, str]:
+    """Java's client properties of a SASL user, each with a prefix."""
+    return {
+        f"{prefix}security.protocol": "SASL_PLAINTEXT",
+        f"{prefix}sasl.mechanism": "PLAIN",
+        f"{prefix}sasl.jaas.config": jaas(user, password),
+    }
+
+
+WORKER = WorkerFacts(
+    name="w",
+    properties={
+        "bootstrap.servers": "localhost:9092",
+        "group.id": "g",
+        "config.storage.topic": "configs",
+        "offset.storage.topic": "offsets",
+        "status.storage.topic": "statuses",
+        **sasl("worker"),
+        **sasl("writer", "producer."),
+        **sasl("reader", "consumer."),
+    },
+)
+
 
 PASSWORD = "secret"
 TOOL = "tool"
@@ -165,6 +201,32 @@ def read_grants(text: str) -> list[Grant]:
         )
         for entry in json.loads(text)["grants"]
     ]
+
+
+def needed_grants(
+    facts: ClusterFacts,
+    phase: Phase = Phase.ENABLED,
+    *,
+    rules: Collection[str] | None = None,
+    owner: str | None = None,
+) -> set[Grant]:
+    """Return the grants that are needed: by all rules or by these, for all or for one connector."""
+    needs = [n for n in cluster_needs(facts, phase).needs if owner in (None, n.owner)]
+    found = assess(needs, Evidence(bindings={"": ()}))
+    return set(missing_grants(f for f in found if rules is None or f.need.rule.id in rules).grants)
+
+
+def blockers(pyconnect: Pyconnect, connector: str) -> set[tuple[str, str]]:
+    """Rules and resources of the blockers that `acls check` finds for one connector."""
+    check = ("acls", "check", "--phase", "enabled", "--connector", connector, "-o", "json")
+    ended = pyconnect(*check)
+    missing = {
+        (grant["rule"], grant["resource"])
+        for grant in json.loads(ended.out)["grants"]
+        if grant["severity"] == "blocker" and grant["verdict"] not in {"proven", "predicted"}
+    }
+    assert ended.code == (1 if missing else 0), ended.err
+    return missing
 
 
 def secured_config(

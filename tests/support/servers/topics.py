@@ -1,6 +1,11 @@
-"""Topics of a real broker: made, written, read to their ends."""
+"""Topics of a real broker: made, written, read to their ends; offsets and aborted transactions.
 
-from collections.abc import Iterable, Mapping, Sequence
+Consumers never show the markers of transactions: kafka-python's classes read the log's batches.
+"""
+
+import json
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import (
@@ -12,8 +17,16 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init__ has no __all__
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+)
+from kafka.protocol.consumer import FetchRequest
+from kafka.record import MemoryRecords
 
+from pyconnect_cli.kafka.admin import KafkaAccess, connected
+from pyconnect_clients.brokers.protocol import KafkaProtocol
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 
@@ -153,3 +166,115 @@ def coordinator_partition(name: str, partitions: int) -> int:
     for character in name:
         code = (31 * code + ord(character)) & 0xFFFFFFFF
     return (code & 0x7FFFFFFF) % partitions
+
+
+_BY_TOPIC_NAME = 12
+"""The last version of the request that names topics; later ones have ids."""
+_MANY_BYTES = 8_000_000
+_ABORT = 0
+
+
+def aborted_transactions(bootstrap_servers: str, topics: Iterable[str]) -> int:
+    """Count the transactions of these topics that ended with an abort.
+
+    The markers of one producer and epoch count as one transaction: it has one in each partition.
+    That is right for transactions that end with their producer, not for those that a task aborts.
+    """
+    found: set[tuple[int, int]] = set()
+    with connected(KafkaAccess(bootstrap=bootstrap_servers), lambda: ANSWER_S) as protocol:
+        for topic in topics:
+            for partition in partitions_of(bootstrap_servers, topic):
+                found |= {
+                    (batch.producer_id, batch.producer_epoch)
+                    for batch in _batches(protocol, topic, partition)
+                    if batch.is_control_batch and _is_abort(batch)
+                }
+    return len(found)
+
+
+def _is_abort(batch: Any) -> bool:
+    """The key of a marker: its version, and its type (0 abort, 1 commit), both int16."""
+    (marker,) = batch
+    return struct.unpack(">hh", marker.key[:4])[1] == _ABORT
+
+
+def _batches(protocol: KafkaProtocol, topic: str, partition: int) -> Iterator[Any]:
+    offset = 0
+    while True:
+        answer = _fetch(protocol, topic, partition, offset)
+        if answer.error_code:
+            raise AssertionError(f"{topic}-{partition} at {offset}: error {answer.error_code}")
+        records = MemoryRecords(bytes(answer.records or b""))
+        if not records.has_next():
+            return
+        while (batch := records.next_batch()) is not None:
+            offset = batch.base_offset + batch.last_offset_delta + 1
+            yield batch
+
+
+def _fetch(protocol: KafkaProtocol, topic: str, partition: int, offset: int) -> Any:
+    place = FetchRequest.FetchTopic.FetchPartition(
+        partition=partition, fetch_offset=offset, partition_max_bytes=_MANY_BYTES
+    )
+    request = FetchRequest(
+        max_wait_ms=20,
+        min_bytes=0,
+        max_bytes=_MANY_BYTES,
+        isolation_level=0,
+        topics=[FetchRequest.FetchTopic(topic=topic, partitions=[place])],
+        max_version=_BY_TOPIC_NAME,
+    )
+    # A test's broker is alone: it leads every partition.
+    answer = protocol.send(f"read {topic}", request, protocol.brokers()[0])
+    return answer.responses[0].partitions[0]
+
+
+class OffsetTopic:
+    """Contents of an offsets topic, for readers of committed records."""
+
+    def __init__(self, bootstrap_servers: str, name: str) -> None:
+        self.name = name
+        self._bootstrap_servers = bootstrap_servers
+        self._admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+
+    def records(self) -> list[tuple[bytes, bytes | None]]:
+        """Keys and values, in order within a partition; empty without a topic."""
+        found = read_topic(self._bootstrap_servers, self.name, committed=True)
+        return [(record.key() or b"", record.value()) for record in found]
+
+    def live(self, connector: str | None = None) -> dict[bytes, Any]:
+        """Return the records that compaction would leave, of all or one connector, decoded."""
+        entries: dict[bytes, Any] = {}
+        for key, value in self.records():
+            if connector not in (None, json.loads(key)[0]):
+                continue
+            if value is None:
+                entries.pop(key, None)
+            else:
+                entries[key] = json.loads(value)
+        return entries
+
+    def end(self) -> int:
+        """Return the number of offsets in all partitions, those of open transactions included."""
+        place = self._bootstrap_servers, self.name
+        return sum(ends_of(*place, partitions_of(*place), committed=False).values())
+
+    def settings(self) -> Mapping[str, str]:
+        resource = ConfigResource(ConfigResource.Type.TOPIC, self.name)
+        entries = self._admin.describe_configs([resource])[resource].result(ANSWER_S)
+        return {name: entry.value for name, entry in entries.items()}
+
+    def partitions(self) -> int:
+        return len(partitions_of(self._bootstrap_servers, self.name))
+
+    def create(self, **settings: str) -> None:
+        new = NewTopic(self.name, 3, 1, config={"cleanup.policy": "compact", **settings})
+        self._admin.create_topics([new])[self.name].result(ANSWER_S)
+
+    def write(self, key: bytes, value: bytes, timestamp_ms: int = 0) -> None:
+        """Write as a Java worker would; `timestamp_ms` 0 is now."""
+        producer = Producer(
+            {"bootstrap.servers": self._bootstrap_servers, "partitioner": "murmur2_random"}
+        )
+        producer.produce(self.name, value, key, timestamp=timestamp_ms)
+        assert producer.flush(ANSWER_S) == 0

@@ -24,7 +24,7 @@ from pyconnect_clients.acls.model import (
 from pyconnect_clients.acls.needs import ClusterFacts, ConnectorFacts
 from pyconnect_clients.connect_names import Phase
 from tests.support.cases import cases
-from tests.support.servers.acls import WORKER, sasl
+from tests.support.servers.secured import WORKER, sasl
 
 SOURCE = ConnectorFacts(
     name="c", type="source", config={"topic": "records", "tasks.max": "2"}, tasks=2

@@ -8,7 +8,7 @@ from pyconnect_clients.acls.model import Evidence
 from pyconnect_clients.acls.needs import ClusterFacts, ConnectorFacts
 from pyconnect_clients.connect_names import Phase
 from tests.support.cases import cases
-from tests.support.servers.acls import WORKER
+from tests.support.servers.secured import WORKER
 
 SOURCE = ConnectorFacts(name="c", type="source", config={"topic": "records"}, tasks=1)
 FINDINGS = check(

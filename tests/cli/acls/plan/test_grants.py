@@ -25,7 +25,7 @@ from pyconnect_clients.acls.model import (
 )
 from pyconnect_clients.acls.needs import ClusterFacts, ConnectorFacts, Named
 from pyconnect_clients.connect_names import Phase
-from tests.support.servers.acls import WORKER
+from tests.support.servers.secured import WORKER
 
 SOURCE = ConnectorFacts(
     name="c", type="source", config={"topic": "records", "tasks.max": "2"}, tasks=2
