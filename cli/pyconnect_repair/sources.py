@@ -25,7 +25,6 @@ from pyconnect_clients.brokers.failures import CLIENT_ERRORS, PARTITION_EOF, fai
 from pyconnect_clients.connections import with_token_callback
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.security import librdkafka_settings
-from pyconnect_clients.security_settings import librdkafka_settings
 from pyconnect_connectors.odd_values import OddValueException
 from pyconnect_connectors.sql.column_types import reflected
 from pyconnect_connectors.sql.database import connected, database_errors, open_engine

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.support.servers.acls import WORKER
 
 from tests.cli.conftest import Outcome, Run
 from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect
-from tests.support.servers.acls import WORKER
-from tests.support.servers.secured import sasl
 
 pytestmark = pytest.mark.wire
 

@@ -30,11 +30,8 @@ from pyconnect_agent.core.offsets.source import partition_key
 from pyconnect_agent.worker import acls
 from pyconnect_api import ConfigType
 from pyconnect_cli.kafka import reader
-from pyconnect_cli.offsets.plan.orphans import connector_of
-from pyconnect_cli.upgrade.cluster import kafka_group
 from pyconnect_cli.offsets.plan.entries import connector_of
 from pyconnect_cli.upgrade import observe
-from pyconnect_clients.acls.facts import SECURITY_KEYS, client_config
 from pyconnect_clients.acls.model import Role
 from pyconnect_clients.acls.needs import SECURITY_KEYS, client_config
 from pyconnect_clients.config_values import is_secret_key

@@ -1,30 +1,22 @@
 """The view of a shell: start-up time, help texts, words that are meant."""
 
-import contextlib
-import os
-import pty
 import re
 import resource
 import shlex
-import shutil
-import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from string import ascii_lowercase
 
 import pytest
 
 from pyconnect_cli.__main__ import main
-from pyconnect_cli.about import completion_script
 from pyconnect_cli.app import app_of, load_noun
-from pyconnect_cli.completion import TypedWords, offers
+from pyconnect_cli.completion import TypedWords
 from pyconnect_cli.parsing.help_page import EXAMPLES, first_screen
 from pyconnect_cli.parsing.nouns import NOUNS, meant_line, near_verbs
-from tests.cli.conftest import Run, Tab, every_command
+from tests.cli.conftest import Run, every_command
 from tests.support.cases import cases
-from tests.support.eventually import eventually
 from tests.support.fakes.connect_server import FakeConnect
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pyconnect_agent.builtin.transforms.java_date_format import JavaDateFormat
-from pyconnect_agent.core.apache_release import RELEASES
+from pyconnect_agent.core.plugin_catalog import RELEASES
 from pyconnect_agent.worker.plugins import find_plugins
 from pyconnect_api import DataException
 from pyconnect_sandbox.jars import fetched

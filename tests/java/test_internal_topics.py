@@ -10,9 +10,8 @@ import pytest
 
 from pyconnect_agent.core.clients.configs import InternalTopic
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.core.internal_topics import LogRecord, config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.internal_topics.offsetlog import parse_key
 from pyconnect_agent.core.internal_topics.statuslog import (
     StatusLog,

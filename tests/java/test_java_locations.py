@@ -17,8 +17,7 @@ from pyconnect_agent.java_processes.process import JavaProcess
 from pyconnect_agent.java_processes.questions import JavaQuestions
 from pyconnect_agent.worker.plugins import find_plugins
 from pyconnect_api import ConnectException
-from pyconnect_clients.plugin_jars.kafka_api import kafka_api
-from pyconnect_clients.plugin_jars.kafka_links import read_links
+from pyconnect_clients.plugin_jars.kafka_links import kafka_api, read_links
 from pyconnect_sandbox.jars import KAFKA_VERSION, fetched, known_checksums
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled, connector

@@ -17,8 +17,8 @@ import pytest
 from confluent_kafka import Producer
 
 from pyconnect_sandbox.connect_worker import ConnectWorker, worker_properties
-from pyconnect_sandbox.ports import free_port
 from pyconnect_sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox.server import free_port
 from tests.support.agents.agent import STRING_CONVERTER, sink_config, source_config
 from tests.support.agents.rest_client import WorkerRest
 from tests.support.chaos.chaos_lines import LineReader, SteadyLines

@@ -17,11 +17,7 @@ from confluent_kafka import Producer
 
 from pyconnect_agent.core.clients.configs import kafka_python_config
 from pyconnect_agent.kafka.acl_probes import AclProbes
-from pyconnect_cli.acls.plan.explain import explain
-from pyconnect_cli.acls.plan.grants import Grant, missing_grants
-from pyconnect_cli.acls.plan.grants import Grant, explain, missing_grants
-from pyconnect_cli.acls.plan.grants import Grant
-from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
+from pyconnect_cli.acls.plan.grants import Grant, explain
 from pyconnect_clients.acls.model import (
     Access,
     GrantOperation,
@@ -29,8 +25,7 @@ from pyconnect_clients.acls.model import (
     Resource,
     ResourceType,
 )
-from pyconnect_clients.acls.needs import ClusterFacts, ConnectorFacts, WorkerFacts, cluster_needs
-from pyconnect_clients.connect_names import Phase
+from pyconnect_clients.acls.needs import ClusterFacts, ConnectorFacts, WorkerFacts
 from tests.support.agents.agent import Agent, Agents, line_count, sink_config, source_config
 from tests.support.audits.sequences import Sequences
 from tests.support.commands.pyconnect_command import Pyconnect

@@ -22,8 +22,7 @@ from confluent_kafka.admin import (
 from pyconnect_agent.core.clients.configs import kafka_python_config
 from pyconnect_agent.core.errors import AuthorizationError
 from pyconnect_agent.kafka.acl_probes import AclProbes
-from pyconnect_agent.kafka.task_producer import CLIENT_ERRORS
-from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
+from pyconnect_agent.kafka.task_producer import CLIENT_ERRORS, TransactionalProducer
 from pyconnect_agent.tasks.trace import is_permanent
 from pyconnect_cli.acls.plan.check import Authorizer
 from pyconnect_cli.acls.plan.grants import Grant

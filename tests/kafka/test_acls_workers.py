@@ -12,13 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.acls.plan.check import assess
-from pyconnect_cli.acls.plan.grants import Grant, missing_grants
-from pyconnect_clients.acls.model import Evidence
-from pyconnect_clients.acls.needs import ClusterFacts, WorkerFacts, cluster_needs
-from pyconnect_cli.acls.plan.explain import explain
-from pyconnect_cli.acls.plan.grants import Grant
-from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
+from pyconnect_cli.acls.plan.grants import Grant, explain
+from pyconnect_clients.acls.needs import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_clients.connect_names import Phase
 from pyconnect_sandbox.broker import KafkaBroker
 from pyconnect_sandbox.connect_worker import AgentProcess

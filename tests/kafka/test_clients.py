@@ -16,15 +16,15 @@ from kafka.protocol.metadata import MetadataRequest
 
 from pyconnect_agent.core.clients.configs import kafka_python_config
 from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.internal_topics import LogRecord
 from pyconnect_agent.kafka.acl_probes import AclProbes
 from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.kafka.producer import LogProducer
 from pyconnect_cli.errors import NotFound
 from pyconnect_cli.kafka.admin import KafkaAccess, connected
-from pyconnect_cli.kafka.offset_topics import OffsetsTopics
 from pyconnect_cli.kafka.reader import task_counts
-from pyconnect_cli.upgrade.cluster.broker_facts import aborted_offsets
+from pyconnect_cli.kafka.writer import OffsetsTopics
+from pyconnect_cli.upgrade.gather import aborted_offsets
 from pyconnect_clients.acls.model import (
     Access,
     GrantOperation,
@@ -33,7 +33,7 @@ from pyconnect_clients.acls.model import (
     ResourceType,
 )
 from pyconnect_sandbox.broker import KafkaBroker
-from pyconnect_sandbox.ports import free_port
+from pyconnect_sandbox.server import free_port
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.servers.kafka import KafkaCluster, Servers, SharedBroker

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.acls.plan.grants import Grant
-from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_clients.acls.model import GrantOperation, Pattern, Resource, ResourceType
+from pyconnect_clients.acls.needs import ClusterFacts, ConnectorFacts, WorkerFacts
 from tests.support.agents.agent import (
     Agent,
     Agents,

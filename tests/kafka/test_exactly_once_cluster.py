@@ -16,9 +16,6 @@ from confluent_kafka import Producer
 
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.internal_topics import LogRecord, config_records
-from pyconnect_sandbox import ports
-from pyconnect_agent.core.internal_topics import config_records
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_sandbox.server import LOOPBACK
 from tests.support.agents.agent import Agent
 from tests.support.agents.rest_client import Answer

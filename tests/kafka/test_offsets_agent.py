@@ -8,9 +8,6 @@ from pathlib import Path
 import pytest
 
 from pyconnect_agent.tasks.offset_change import ENTRIES_AT_ONCE
-from tests.support.agents.agent import Agents, closing
-from tests.support.agents.changed_offsets import ALTERED, RESET, Numbers, Worker
-from pyconnect_agent.tasks.jobs.offset_change import ENTRIES_AT_ONCE
 from tests.support.agents.agent import Agents, append_lines, emptied, source_config
 from tests.support.agents.changed_offsets import (
     ALTERED,

@@ -19,7 +19,6 @@ from pyconnect_sandbox.broker import answers_metadata
 from pyconnect_sandbox.errors import InvalidSandboxRequest, PortTaken, SandboxNotRunning
 from pyconnect_sandbox.jars import KAFKA_VERSION, JarCache, find_runtime, known_checksums
 from pyconnect_sandbox.lifecycle import SandboxStatus, UpOutcome, UpRequest
-from pyconnect_sandbox.ports import is_free
 from pyconnect_sandbox.processes import ProcessIdentity
 from pyconnect_sandbox.runtime import KafkaRuntime
 from pyconnect_sandbox.server import LOOPBACK, is_free

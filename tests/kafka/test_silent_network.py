@@ -14,8 +14,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker, random_cluster_id
-from pyconnect_sandbox.ports import LOOPBACK
 from pyconnect_sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox.server import LOOPBACK
 from tests.support.agents.agent import Agent
 from tests.support.cases import cases
 from tests.support.chaos.witness import Journal

@@ -17,8 +17,8 @@ from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_cli.kafka.admin import KafkaAccess, connected
 from pyconnect_cli.kafka.transactions import describe_transactions
 from pyconnect_cli.rest.endpoint import Endpoint
-from pyconnect_cli.settings.inventory import Inventory
-from pyconnect_cli.upgrade.cluster.observe import Observer, Workers
+from pyconnect_cli.settings.given_files import Inventory
+from pyconnect_cli.upgrade.observe import Observer, Workers
 from tests.support.agents.agent import Agent, sink_config
 from tests.support.agents.worker_properties import leader_writer, store_log
 from tests.support.eventually import eventually

@@ -7,8 +7,6 @@ import pytest
 
 from pyconnect_agent.core.errors import KafkaError, WorkerStartError
 from pyconnect_agent.core.internal_topics import LogRecord
-from pyconnect_agent.kafka.compacted_topic import CompactedTopic
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.kafka.admin import CompactedTopic
 from pyconnect_agent.kafka.log import CompactedLog, Log, LogClients, ReadRecord
 from tests.support.eventually import eventually

@@ -21,7 +21,7 @@ from pyconnect_cli.kafka.admin import KafkaAccess, connected
 from pyconnect_cli.upgrade.gather import aborted_offsets
 from pyconnect_cli.upgrade.perform import cluster_lock
 from pyconnect_cli.upgrade.plan.run import Entry, Finished, StepChanged, StepStarted, StepVerified
-from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
+from pyconnect_clients.acls.needs import ClusterFacts, ConnectorFacts, WorkerFacts
 from tests.support.agents.agent import Agent, Agents
 from tests.support.agents.upgrade_cluster import ALLOWED, SETTLE, Tool, phases, upgradable_cluster
 from tests.support.audits.sequences import Sequences

@@ -22,7 +22,6 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.sessions import spark_session
 from pyconnect_reconcile.spec import SparkSettings
-from pyconnect_sandbox import ports
 from pyconnect_sandbox.broker import BrokerSecurity
 from pyconnect_sandbox.server import LOOPBACK, free_port
 from tests.support.audits.seeding import Record, seed_topic

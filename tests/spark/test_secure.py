@@ -18,10 +18,9 @@ from pyconnect_reconcile.bench import COMMITTED, read_topics
 from pyconnect_reconcile.capture import capture
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import read_spec
-from pyconnect_sandbox.server import LOOPBACK, free_port
 from pyconnect_reconcile.topics import cluster_view
-from pyconnect_sandbox import ports
 from pyconnect_sandbox.broker import BrokerSecurity
+from pyconnect_sandbox.server import LOOPBACK, free_port
 from tests.support.audits.audits import Audit, no_table
 from tests.support.audits.seeding import Record, seed_topic
 from tests.support.commands.reconcile_command import QUICK, Reconcile

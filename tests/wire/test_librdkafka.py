@@ -28,7 +28,7 @@ from pyconnect_agent.core.clients.librdkafka import translate
 from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS, ClientKind
 from pyconnect_agent.kafka.clients import create_consumer
 from pyconnect_clients.connections import with_token_callback
-from pyconnect_sandbox.ports import free_port
+from pyconnect_sandbox.server import free_port
 from tests.support.agents.worker_properties import distributed
 from tests.support.cases import cases
 from tests.support.eventually import eventually

@@ -13,8 +13,6 @@ from confluent_kafka import TopicPartition as ClientTopicPartition
 
 from pyconnect_agent.core.errors import RetriableKafkaError, WorkerConfigError
 from pyconnect_agent.core.internal_topics import LogRecord
-from pyconnect_agent.kafka import clients, errors, log_consumer
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.kafka import clients, errors, log
 from pyconnect_agent.kafka.admin import Admin, TopicSpec
 from pyconnect_agent.kafka.errors import Deadline

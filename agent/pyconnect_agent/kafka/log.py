@@ -35,10 +35,6 @@ from pyconnect_agent.core.errors import (
     WorkerStartError,
 )
 from pyconnect_agent.core.internal_topics import LogRecord, Notice, NoticeLevel
-from pyconnect_agent.kafka import clients, errors, log_consumer
-from pyconnect_agent.kafka.admin import Admin
-from pyconnect_agent.kafka.compacted_topic import METADATA_TIMEOUT_MS, CompactedTopic, ensure_topic
-from pyconnect_agent.core.internal_topics.log_record import LogRecord, Notice, NoticeLevel
 from pyconnect_agent.kafka import clients, errors
 from pyconnect_agent.kafka.admin import METADATA_TIMEOUT_MS, Admin, CompactedTopic, ensure_topic
 from pyconnect_agent.kafka.errors import Deadline

@@ -23,12 +23,13 @@ from pyconnect_agent.java_processes.jar_scan import API_CLASSES
 from pyconnect_agent.java_processes.launch import JavaClass
 from pyconnect_agent.plugins.java_classes import class_of, java_plugin, refuse_other_side
 from pyconnect_agent.plugins.loading import BASE_CLASSES, import_class, load
-from pyconnect_api.config_key import Config, ConfigValue
 from pyconnect_api.configdef import (
     NO_DEFAULT,
+    Config,
     ConfigDef,
     ConfigKey,
     ConfigType,
+    ConfigValue,
     Importance,
     Password,
     Width,

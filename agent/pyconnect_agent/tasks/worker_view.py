@@ -12,13 +12,11 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, Self
 
-from pyconnect_agent.channel import StringMap
-from pyconnect_agent.core.config import aliases
-from pyconnect_agent.core.config.agent_keys import HEAP, OPTIONS
 from pyconnect_agent.channel.requests import RunTaskJob, StringMap
-from pyconnect_agent.core.apache_release import ApachesPlugin
 from pyconnect_agent.core.clients.configs import ClientConfig
 from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig
+from pyconnect_agent.core.config import aliases
+from pyconnect_agent.core.config.agent_keys import HEAP, OPTIONS
 from pyconnect_agent.core.config.effective import literal_secrets
 from pyconnect_agent.core.config.plugin_source import PluginSource
 from pyconnect_agent.core.config.variables import ResolvedConfig, mask, resolve

@@ -46,7 +46,7 @@ from pyconnect_agent.herder.service import HerderService
 from pyconnect_agent.process.config_file import PhaseFile, PropertiesFile
 from pyconnect_agent.process.worker_process import Restart, restart_of
 from pyconnect_agent.worker.acls import WorkerAcls
-from pyconnect_clients.acls.facts import ConnectorFacts
+from pyconnect_clients.acls.needs import ConnectorFacts
 from pyconnect_clients.installation import version
 
 PHASES = ("disabled", "preparing", "enabled")

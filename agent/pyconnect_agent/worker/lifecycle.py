@@ -40,7 +40,6 @@ from pyconnect_agent.core.errors import (
     WorkerStartError,
 )
 from pyconnect_agent.core.group_protocol import ProtocolVersion
-from pyconnect_agent.core.errors import AgentError, KafkaError, WorkerConfigError, WorkerStartError
 from pyconnect_agent.core.herder.requests import Probe
 from pyconnect_agent.core.herder.state import HerderSettings, SessionKeySettings
 from pyconnect_agent.core.offsets.source import own_topic

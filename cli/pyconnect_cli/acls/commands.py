@@ -25,6 +25,7 @@ from pyconnect_cli.render.outcomes import BatchRecord
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.verbs import argument, option
 from pyconnect_clients.acls.model import (
     RULES,
     GrantFinding,
@@ -32,9 +33,6 @@ from pyconnect_clients.acls.model import (
     NeedSeverity,
     ResourceType,
 )
-from pyconnect_cli.verbs import argument, option
-from pyconnect_clients.acls.model import GrantFinding, GrantVerdict, NeedSeverity, ResourceType
-from pyconnect_clients.acls.rules import RULES
 
 app = typer.Typer(help="Check, explain and generate the ACLs that connectors and workers need.")
 

@@ -50,9 +50,6 @@ from pyconnect_cli.connectors.promote import MapOption, Remapping, remapping
 from pyconnect_cli.directories import new_identity, state_directory
 from pyconnect_cli.errors import PyconnectError, UnknownOutcome
 from pyconnect_cli.loggers import levels_to_set
-from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView
-from pyconnect_cli.offsets.plan.snapshots import require_fitting
-from pyconnect_cli.offsets.run import Around, change_new_connector
 from pyconnect_cli.offsets.plan.change import Action
 from pyconnect_cli.offsets.run import place_offsets
 from pyconnect_cli.parsing.options import (

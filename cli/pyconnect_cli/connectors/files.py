@@ -16,7 +16,7 @@ from pathlib import Path
 from pyconnect_cli.acting.wait import NOTICED_S
 from pyconnect_cli.connectors.plan import Change, Config, ConnectorFile, PlannedChange
 from pyconnect_cli.errors import OutputLost, PyconnectError, UsageError
-from pyconnect_cli.parsing.near_names import near_names
+from pyconnect_cli.parsing.nouns import near_names
 from pyconnect_cli.parsing.values import parse_json
 from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.render.streams import file_name, write_whole

@@ -16,9 +16,6 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.acting.selection import read_views, select, selected_views, selection_from
-from pyconnect_cli.connectors.files import read_connector_files
-from pyconnect_cli.acting.conditions import select, selection_from
-from pyconnect_cli.acting.selection import read_views, selected_views
 from pyconnect_cli.connectors.files import read_connector_files, show_plan
 from pyconnect_cli.connectors.from_files import (
     SetOption,
@@ -34,10 +31,8 @@ from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
 from pyconnect_cli.rest.masking import MASK, REFERENCES_ONLY, mask_url, mask_value
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session, session_of, session_of_context
-from pyconnect_cli.verbs import ActingVerb, FilesOption, NamesArgument
-from pyconnect_clients.config_values import is_secret_key
 from pyconnect_cli.verbs import ActingVerb, FilesOption, NamesArgument, option
-from pyconnect_clients.secret_keys import is_secret_key
+from pyconnect_clients.config_values import is_secret_key
 
 REFERENCE = re.compile(r"\$\{([^}]*)\}")
 

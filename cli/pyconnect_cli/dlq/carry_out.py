@@ -51,7 +51,6 @@ from pyconnect_cli.kafka.admin import KafkaAdmin
 from pyconnect_cli.kafka.model import TopicPartition, TopicRecord
 from pyconnect_cli.kafka.reader import records_between
 from pyconnect_cli.kafka.writer import ReplaySender
-from pyconnect_cli.kafka.replaying import ReplaySender
 from pyconnect_cli.parsing.values import parse_json
 from pyconnect_cli.render.output import jq_program
 from pyconnect_cli.render.step_line import StepLine
@@ -61,7 +60,7 @@ from pyconnect_cli.settings.resolved import NO_ORIGIN
 from pyconnect_clients.installation import install_command
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import Registry
-from pyconnect_reconcile.values.registry import RegisteredSchema, open_registry
+from pyconnect_reconcile.values.schemas import RegisteredSchema, open_registry
 
 Mend = Callable[[TopicRecord], bytes | None]
 

@@ -34,8 +34,8 @@ from pyconnect_cli.offsets.plan.entries import (
     source_entries,
     topics_of_others,
 )
-from pyconnect_cli.parsing.nouns import did_you_mean
 from pyconnect_cli.offsets.run import first_lines, run_changes, show_plan
+from pyconnect_cli.parsing.nouns import did_you_mean
 from pyconnect_cli.parsing.values import utc_text
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.agent_client import AgentClient

@@ -36,7 +36,7 @@ from pyconnect_cli.verbs import FilesOption, argument, option
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.installation import install_command
 from pyconnect_clients.plugin_findings import LinkFinding, check_locations, plugin_path_of
-from pyconnect_clients.plugin_jars.kafka_api import kafka_api
+from pyconnect_clients.plugin_jars.kafka_links import kafka_api
 from pyconnect_clients.properties_file import load_properties
 
 app = typer.Typer(help="List, describe and test the plugins of a worker.")

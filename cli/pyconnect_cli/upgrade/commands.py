@@ -25,10 +25,6 @@ from pyconnect_cli.render.styles import counted
 from pyconnect_cli.render.tables import Column, worker_column
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.settings.given_files import Inventory, read_inventory
-from pyconnect_cli.upgrade.cluster.observe import LOOK_S, Observer, Workers
-from pyconnect_cli.upgrade.output import runs, show_plan
-from pyconnect_cli.upgrade.perform import Journal, Performer, journal_directory, unfinished_group
-from pyconnect_cli.settings.inventory import Inventory, read_inventory
 from pyconnect_cli.upgrade.observe import LOOK_S, Observer, Workers
 from pyconnect_cli.upgrade.perform import (
     Journal,

@@ -38,10 +38,6 @@ from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.rest.request import RestRequest
 from pyconnect_cli.settings.given_files import Inventory
-from pyconnect_cli.upgrade.cluster import kafka_group
-from pyconnect_cli.upgrade.cluster.kafka_group import WorkerGroup
-from pyconnect_cli.upgrade.plan.model import Kind, Means, PhaseSource, UpgradedWorker, View
-from pyconnect_cli.settings.inventory import Inventory
 from pyconnect_cli.upgrade.plan.model import (
     Kind,
     Means,

@@ -9,11 +9,11 @@ import pytest
 from pyconnect_agent.core.config.config_infos import ConfigInfos
 from pyconnect_agent.core.errors import ConflictError, InternalError, RequestTimedOutError
 from pyconnect_agent.core.herder import requests
+from pyconnect_agent.core.herder.session_keys import signature_headers
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
 from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
 from pyconnect_agent.core.reporting import Stage
-from pyconnect_agent.core.session_key import signature_headers
 from tests.support.agents.rest_client import Answer, acall_app, call_app
 from tests.support.cases import cases
 from tests.support.fakes.fake_herder import SOURCE_CLASS, FakeHerder

@@ -35,18 +35,8 @@ from pyconnect_agent.process.config_file import read_properties_file
 from pyconnect_agent.process.worker_process import Restart
 from pyconnect_agent.worker.acls import WorkerAcls
 from pyconnect_agent.worker.admin import AgentAdmin, PhaseChange, worker_state
-from pyconnect_clients.acls.facts import ConnectorFacts
-from tests.support.agents.worker_properties import distributed
-from pyconnect_agent.herder.worker_admin import (
-    AgentAdmin,
-    PhaseChange,
-    PhaseSettings,
-    WorkerIdentity,
-    worker_state,
-)
-from pyconnect_agent.process.config_file import PhaseFile
 from pyconnect_clients.acls.needs import ConnectorFacts
-from tests.agent.herder.fake_restart import FakeRestart
+from tests.support.agents.worker_properties import distributed
 from tests.support.cases import cases
 
 HERE = ConnectorTaskId("c", 0)

@@ -20,11 +20,9 @@ from pyconnect_sandbox.connect_worker import (
     WorkerLaunch,
     worker_properties,
 )
-from pyconnect_sandbox.ports import free_port
-from pyconnect_sandbox.processes import ProcessIdentity, is_running
+from pyconnect_sandbox.processes import Hold, ProcessIdentity, is_running
 from pyconnect_sandbox.runtime import KafkaRuntime
-from pyconnect_sandbox.server import Server
-from pyconnect_sandbox.tether import Hold
+from pyconnect_sandbox.server import Server, free_port
 
 STOP_GRACE_S = 2.0
 

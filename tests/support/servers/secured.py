@@ -20,10 +20,9 @@ from confluent_kafka.admin import (
 
 from pyconnect_cli.acls.plan.check import assess
 from pyconnect_cli.acls.plan.grants import Grant, missing_grants
-from pyconnect_clients.acls.facts import ClusterFacts, WorkerFacts
 from pyconnect_clients.acls.model import Evidence, GrantOperation, Pattern, Resource
 from pyconnect_clients.acls.model import ResourceType as GrantedType
-from pyconnect_clients.acls.needs import cluster_needs
+from pyconnect_clients.acls.needs import ClusterFacts, WorkerFacts, cluster_needs
 from pyconnect_clients.connect_names import Phase
 from pyconnect_sandbox.broker import BrokerConfig, BrokerSecurity, sasl_properties
 from pyconnect_sandbox.runtime import KafkaRuntime

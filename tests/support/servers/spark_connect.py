@@ -11,11 +11,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from pyconnect_cli.reconcile.spark_jars import kafka_source_jars
-from pyconnect_sandbox.server import LOOPBACK, accepts_connections
 from pyconnect_cli.reconcile.spark_jars import OPTIONS_VARIABLE, kafka_source_jars
-from pyconnect_sandbox import ports
-from pyconnect_sandbox.ports import free_port
+from pyconnect_sandbox.server import LOOPBACK, accepts_connections, free_port
 from tests.support.eventually import eventually
 from tests.support.servers.kafka import free_ports
 

@@ -22,15 +22,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import overload
 
-from pyconnect_agent.builtin.connectors.file_stream_source import (
-    FILE,
-    FILENAME_FIELD,
-    POSITION_FIELD,
-    FileStreamSourceTask,
-    source_config_def,
-)
 from pyconnect_agent.core.plugin_catalog import ApachesPlugin
-from pyconnect_agent.core.apache_release import ApachesPlugin
 from pyconnect_api import (
     STRING_SCHEMA,
     ConfigDef,

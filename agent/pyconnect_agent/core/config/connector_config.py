@@ -28,7 +28,7 @@ from pyconnect_agent.core.config.worker_keys import any_list
 from pyconnect_agent.core.errors import BadRequestError
 from pyconnect_agent.core.java_text.regex import VALID_REGEX
 from pyconnect_agent.core.plugin_catalog import PluginKind
-from pyconnect_api.config_validators import or_none, unique
+from pyconnect_api.config_types import or_none, unique
 from pyconnect_api.configdef import (
     CaseInsensitiveValidString,
     ConfigDef,

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any
 
+from pyconnect_agent.core.config import aliases, below
 from pyconnect_agent.core.config.agent_keys import OF_CONNECTOR, OF_LOCATION, OWN_PROCESS
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
-from pyconnect_agent.core.config.prefixes import aliases, below
 from pyconnect_agent.core.metric_values import (
     MBEANS,
     PREDICATE,

@@ -33,7 +33,12 @@ from pyconnect_agent.core.transaction_boundary import (
     PollBoundary,
     RequestedTransactions,
 )
-from pyconnect_agent.kafka.task_producer import CLIENT_ERRORS, DeliveredMessage, OnDelivery, TransactionalProducer
+from pyconnect_agent.kafka.task_producer import (
+    CLIENT_ERRORS,
+    DeliveredMessage,
+    OnDelivery,
+    TransactionalProducer,
+)
 from pyconnect_agent.tasks.control import ActiveTopics, Control
 from pyconnect_agent.tasks.source.loop import (
     QUEUE_FULL_WAIT_S,

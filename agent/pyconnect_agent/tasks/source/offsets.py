@@ -38,11 +38,9 @@ from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
 from pyconnect_agent.core.internal_topics import LogRecord
 from pyconnect_agent.core.internal_topics.offsetlog import canonical
 from pyconnect_agent.core.offsets.source import own_topic, parse_offset, partition_key
-from pyconnect_agent.kafka.admin import Admin
-from pyconnect_agent.kafka.compacted_topic import CompactedTopic
+from pyconnect_agent.kafka.admin import Admin, CompactedTopic
 from pyconnect_agent.kafka.errors import Deadline
-from pyconnect_agent.kafka.log import CompactedLog, Log, LogClients
-from pyconnect_agent.kafka.log_consumer import BRIEF_FETCH
+from pyconnect_agent.kafka.log import BRIEF_FETCH, CompactedLog, Log, LogClients
 from pyconnect_agent.kafka.offset_image import OffsetImage
 from pyconnect_agent.process import long_lived
 from pyconnect_agent.tasks.control import Control

@@ -12,13 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from pyconnect_cli.acting.conditions import is_class
 from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
 from pyconnect_cli.kafka.model import StoredRecord
 from pyconnect_cli.offsets.plan.entries import read_entries, unlike_stored
 from pyconnect_cli.parsing.values import parse_json
 from pyconnect_cli.render.styles import counted
-from pyconnect_cli.rest.model import UNKNOWN_CLUSTER, ConnectCluster
+from pyconnect_cli.rest.model import UNKNOWN_CLUSTER, ConnectCluster, is_class
 from pyconnect_cli.rest.offset_entries import (
     OffsetEntry,
     Partition,

@@ -1,9 +1,7 @@
 """An error text, a topic or an id leads to the grants it is about."""
 
 from pyconnect_cli.acls.plan.check import check
-from pyconnect_cli.acls.plan.explain import explain
 from pyconnect_cli.acls.plan.grants import explain
-from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts
 from pyconnect_clients.acls.model import Evidence
 from pyconnect_clients.acls.needs import ClusterFacts, ConnectorFacts
 from pyconnect_clients.connect_names import Phase
