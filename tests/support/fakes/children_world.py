@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
 
-from pyconnect_agent.channel import Channel, RunTaskJob
-from pyconnect_agent.channel.requests import WorkerSettings
+from pyconnect_agent.channel import Channel
+from pyconnect_agent.channel.requests import RunTaskJob, WorkerSettings
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.launch import DEFAULT_HOST, DEFAULT_PRELOAD, Launched, Launcher
 from pyconnect_agent.children.logs import LogSettings
