@@ -249,6 +249,14 @@ class JavaLink:
             LOG.warning("the Java process did not end and is killed")
         self._process.kill()
 
+    def stop(self) -> None:
+        """Stop what runs in the process, and end it; raises as `call` does."""
+        try:
+            if not self.has_ended:
+                self.call("stop")
+        finally:
+            self.close()
+
     def _ended(self) -> ConnectException:
         # A new one for each: traces grow where exceptions are raised.
         return ConnectException(str(self._end))

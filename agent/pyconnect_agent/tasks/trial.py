@@ -260,10 +260,8 @@ class _InJava:
 
     def stop(self) -> None:
         try:
-            if not self._link.has_ended:
-                self._link.call("stop")
+            self._link.stop()
         finally:
-            self._link.close()
             self._segments.close()
 
     @staticmethod

@@ -131,41 +131,26 @@ def messages(draw: st.DrawFn) -> list[FakeMessage]:
     return made
 
 
-deeds = st.dictionaries(
-    st.integers(0, 7), st.sampled_from(["drop", "fail", "later", "route"]), max_size=3
+deeds = st.sampled_from(["drop", "fail", "later", "route"])
+surroundings = st.fixed_dictionaries(
+    {
+        "deeds": st.dictionaries(st.integers(0, 7), deeds, max_size=3),
+        "tolerate_all": st.booleans(),
+        "gone": st.frozensets(st.sampled_from([P0, TopicPartition("u", 1)]), max_size=1),
+        "keep_consumed": st.booleans(),
+        "knows_topic": st.booleans(),
+    }
 )
 
 
 @cases("make", StringConverter, json_values, lambda: json_values(schemas=False))
-@given(
-    polled=messages(),
-    deeds=deeds,
-    tolerate_all=st.booleans(),
-    gone=st.frozensets(st.sampled_from([P0, TopicPartition("u", 1)]), max_size=1),
-    keep_consumed=st.booleans(),
-    knows_topic=st.booleans(),
-)
+@given(polled=messages(), surroundings=surroundings)
 def test_runs_have_the_same_results_as_single_messages(
-    make: Callable[[], Converter],
-    polled: list[FakeMessage],
-    deeds: Deeds,
-    tolerate_all: bool,
-    gone: frozenset[TopicPartition],
-    keep_consumed: bool,
-    knows_topic: bool,
+    make: Callable[[], Converter], polled: list[FakeMessage], surroundings: dict[str, Any]
 ) -> None:
     """Records and their order, offsets, findings, and the task's failure."""
     seen = [
-        converted(
-            polled,
-            value_converter=make(),
-            deeds=deeds,
-            tolerate_all=tolerate_all,
-            gone=gone,
-            keep_consumed=keep_consumed,
-            knows_topic=knows_topic,
-        )
-        for _ in single_messages_only()
+        converted(polled, value_converter=make(), **surroundings) for _ in single_messages_only()
     ]
     assert seen[0] == seen[1]
 

@@ -83,11 +83,9 @@ def test_a_record_that_fails_a_task_is_shown_as_failed() -> None:
 class FakeLink:
     """The Java process of a source whose last transformation takes the topic away."""
 
-    has_ended = True
-
     def begin(self, job: object) -> None: ...
 
-    def close(self) -> None: ...
+    def stop(self) -> None: ...
 
     def call(self, method: str, **_: object) -> Any:
         if method == "start":

@@ -327,13 +327,8 @@ class JavaSegment:
 
     def close(self) -> None:
         """Close the transformations and end the process: the first segment does it for all."""
-        if self._number:
-            return
-        try:
-            if not self._link.has_ended:
-                self._link.call("stop")
-        finally:
-            self._link.close()
+        if not self._number:
+            self._link.stop()
 
 
 Segment: TypeAlias = PythonSegment | JavaSegment

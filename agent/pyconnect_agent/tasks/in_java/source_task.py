@@ -112,10 +112,8 @@ class JavaSourceTask(SourceTask):
 
     def stop(self) -> None:
         try:
-            if not self._link.has_ended:
-                self._link.call("stop")
+            self._link.stop()
         finally:
-            self._link.close()
             if self.segments is not None:
                 self.segments.close()
 
