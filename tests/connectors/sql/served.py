@@ -49,7 +49,9 @@ class Database:
     def execute(self, *statements: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Run statements in a connection of their own, and return the rows of the last one."""
         with closing(self.connect()) as connection, connection.cursor() as cursor:
-            for statement in filter(None, (self.session, *statements)):
+            for text in filter(None, (self.session, *statements)):
+                # A session of SQL_ASCII takes no other letters in a text.
+                statement = text.encode() if isinstance(self.server, PostgresServer) else text
                 cursor.execute(statement, *([values] if values else []))
             return list(cursor.fetchall()) if cursor.description else []
 

@@ -484,6 +484,7 @@ def test_no_value_is_rounded_on_its_way_into_a_column(database: Database) -> Non
             harness.send(Struct.of_checked(schema, [value]), value_schema=schema)
             with pytest.raises(DataException, match=rf"Column v of table t{number}"):
                 harness.deliver()
+            harness.task.stop()
 
 
 def test_null_stays_null_beside_a_default(database: Database) -> None:
