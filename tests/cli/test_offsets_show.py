@@ -2,11 +2,11 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from pyconnect_cli.kafka.model import SinkPosition, TopicPartition
-from pyconnect_cli.offsets.change import Lag
+from pyconnect_cli.kafka.model import TopicPartition
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import changes, sink_entry, stored
 from tests.support.cases import cases
@@ -117,12 +117,12 @@ def test_lags_are_shown(run: Run, connect: FakeConnect, monkeypatch: pytest.Monk
     other = FakeConnector(config={"name": "late"}, type="sink", offsets=[sink_entry("t", 0, 1)])
     connect.connectors["late"] = other
     connect.failures["GET /connectors/broken/offsets"] = [(500, "topic not readable")]
-
-    def lags(_kafka: object, _settings: object, name: str, *_: object) -> list[Lag]:
-        return [Lag(name, TopicPartition("t", 0), SinkPosition(offset=1, end=3))]
-
-    monkeypatch.setattr("pyconnect_cli.offsets.change.kafka_admin", lambda *_: None)
-    monkeypatch.setattr("pyconnect_cli.offsets.change._lags", lags)
+    kafka = SimpleNamespace(
+        partitions=lambda topics: {TopicPartition(topic, 0) for topic in topics},
+        ends=lambda partitions: dict.fromkeys(partitions, 3),
+    )
+    monkeypatch.setattr("pyconnect_cli.offsets.change.kafka_admin", lambda *_: kafka)
+    monkeypatch.setattr("pyconnect_cli.offsets.change.all_read", lambda *_: set())
     ended = run("offsets", "lag", "--kafka-bootstrap", "127.0.0.1:1", code=8)
-    assert "late" in ended.out
+    assert ended.out.splitlines()[1].split() == ["late", "t", "0", "1", "3", "2"]
     assert "error: broken: " in ended.err
