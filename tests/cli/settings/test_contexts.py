@@ -20,7 +20,7 @@ def user_file(environ: dict[str, str]) -> Path:
 
 
 def test_a_contexts_whole_life(run: Run, url: str, environ: dict[str, str]) -> None:
-    """The file is private, and the chosen context is in force."""
+    """The file is private, and the chosen context is in force; a renamed one stays as it was."""
     run("context", "set", "prod", "--url", url, "--username", "ops", "--use", address=None, code=0)
     path = user_file(environ)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -28,10 +28,6 @@ def test_a_contexts_whole_life(run: Run, url: str, environ: dict[str, str]) -> N
     assert run("connectors", "list", "-o", "name", address=None).out.split() == ["broken", "orders"]
     assert run("context", "delete", "prod", "--yes", address=None).code == 0
     assert run("context", "current", address=None).code == 3
-
-
-def test_a_renamed_context_stays_as_it_was(run: Run, url: str, environ: dict[str, str]) -> None:
-    """A name that is taken is refused."""
     run("context", "set", "prod", "--url", url, "--username", "ops", "--use", address=None)
     run("context", "set", "other", "--url", url, address=None)
     assert run("context", "rename", "prod", "other", address=None).code == 2
