@@ -11,14 +11,15 @@ from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.core.errors import InternalError
 from pyconnect_agent.process.worker_process import Restart, restart_of
 from pyconnect_agent.worker.lifecycle import RUN_AGAIN
+from pyconnect_agent.process.restarting import Restart, restart_of
+from pyconnect_agent.worker.lifecycle import EXIT_DIED, RUN_AGAIN
 from tests.support.cases import cases
 from tests.support.commands.processes import run_python
 
 pytestmark = pytest.mark.wire
 
 WORKER = """
-import argparse, os, pathlib, signal, sys
-import pyconnect_agent.worker.command
+import argparse, os, pathlib, signal, sys, types
 from pyconnect_agent import __main__
 lives = pathlib.Path(sys.argv[1])
 def run(options, launcher):
@@ -29,7 +30,9 @@ def run(options, launcher):
     return int(sys.argv[1 + len(lives.read_text().splitlines())])
 class NoForkServer:
     def close(self): pass
-pyconnect_agent.worker.command.run = run
+# What these import takes longer than the test.
+for name, members in {"command": {"run": run}, "lifecycle": EXITS}.items():
+    sys.modules[f"pyconnect_agent.worker.{name}"] = types.SimpleNamespace(**members)
 __main__._fork_server = NoForkServer
 __main__._parser = lambda: argparse.Namespace(parse_args=lambda given: None)
 sys.exit(__main__.main())
@@ -40,7 +43,8 @@ sys.exit(__main__.main())
 def script(tmp_path: Path) -> Path:
     """A worker that writes a line per life and ends its lives as its arguments say."""
     path = tmp_path / "worker.py"
-    path.write_text(WORKER)
+    exits = {"EXIT_DIED": EXIT_DIED, "RUN_AGAIN": RUN_AGAIN}
+    path.write_text(WORKER.replace("EXITS", repr(exits)))
     return path
 
 
