@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from pyconnect_agent.tasks.connector.host import QUIET_S
+from pyconnect_agent.tasks.connector import QUIET_S
 
 from pyconnect_agent.core.config.agent_keys import AgentKeys
 from pyconnect_agent.core.errors import AgentError

@@ -10,8 +10,6 @@ import pytest
 from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.core.errors import InternalError
 from pyconnect_agent.process.worker_process import Restart, restart_of
-from pyconnect_agent.worker.lifecycle import RUN_AGAIN
-from pyconnect_agent.process.restarting import Restart, restart_of
 from pyconnect_agent.worker.lifecycle import EXIT_DIED, RUN_AGAIN
 from tests.support.cases import cases
 from tests.support.commands.processes import run_python
