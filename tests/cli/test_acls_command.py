@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.support.servers.acls import WORKER
+from tests.support.servers.secured import WORKER
 
 from tests.cli.conftest import Outcome, Run
 from tests.support.cases import cases

@@ -1,6 +1,6 @@
 """Facts for a plan: settings of Connect's topics, and ACLs that are only listed."""
 
-from tests.support.servers.acls import WORKER
+from tests.support.servers.secured import WORKER
 
 from pyconnect_cli.acls.plan.check import check
 from pyconnect_cli.upgrade.gather import acl_doubts, topic_findings
