@@ -450,13 +450,17 @@ def _first_line(error: BaseException) -> str:
 
 
 def _end(started: Future[SparkSession]) -> None:
-    """End the session and its JVM, which pyspark leaves until Python ends, and wait for it."""
     if started.exception() is None:
         started.result().stop()
+    if not submitted():
+        _end_jvm()
+
+
+def _end_jvm() -> None:
+    """End the JVM, which pyspark leaves until Python ends, and wait for it."""
     from pyspark import SparkContext
 
-    gateway = SparkContext._gateway  # noqa: SLF001
-    if gateway is None or submitted():
+    if (gateway := SparkContext._gateway) is None:  # noqa: SLF001
         return
     gateway.shutdown()
     process = getattr(gateway, "proc", None)

@@ -11,12 +11,11 @@ from typing import NoReturn
 
 from pyspark.sql import SparkSession
 
-from pyconnect_reconcile import job_runs
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.capture import capture, continued
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, Verdict, verdict_of
-from pyconnect_reconcile.job_runs import check
+from pyconnect_reconcile.job_runs import check, check_ranges
 from pyconnect_reconcile.report.contents import Report, arranged, write_report
 from pyconnect_reconcile.spec import MAIN, read_spec
 
@@ -61,7 +60,7 @@ class Audit:
             captured = capture(spec, Path(work), lambda: self.spark)
             snapshots = captured.snapshots
             if job == "ranges":
-                return Answer(job_runs.check(spec, snapshots[MAIN]))
+                return Answer(check_ranges(spec, snapshots[MAIN]))
             bench = Bench(
                 spark=self.spark,
                 spec=captured.spec,
