@@ -153,12 +153,8 @@ def kill_and_restart(agent: Agent, names: list[str]) -> None:
     for process in java_processes(agent):
         process.kill()
     for name in names:
-        eventually(partial(task_has_failed, agent, name), WAIT_S)
+        eventually(lambda name=name: agent.states(name)[1:] == ("FAILED",), WAIT_S)
         agent.do("POST", f"/connectors/{name}/restart?includeTasks=true")
-
-
-def task_has_failed(agent: Agent, name: str) -> bool:
-    return agent.states(name)[1:] == ("FAILED",)
 
 
 def has_ended_at(agent: Agent, name: str, number: int) -> bool:

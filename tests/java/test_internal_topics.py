@@ -144,7 +144,7 @@ def test_statuses_that_java_wrote_are_read_as_its_rest_shows_them(
         assert {
             number: (task.state.value, task.worker_id, task.version)
             for number, task in statuses.tasks(name).items()
-            if ConnectorTaskId(name, number) in configs_tasks(shown)
+            if number in {task["id"] for task in shown["tasks"]}
         } == {
             task["id"]: (task["state"], task["worker_id"], task["version"])
             for task in shown["tasks"]
@@ -153,10 +153,6 @@ def test_statuses_that_java_wrote_are_read_as_its_rest_shows_them(
         assert list(statuses.topics(name)) == sorted(topics)
     assert statuses.topics(scenario.source) != ()
     eventually(lambda: statuses.connector(scenario.deleted) is None)
-
-
-def configs_tasks(shown: Any) -> set[ConnectorTaskId]:
-    return {ConnectorTaskId(shown["name"], task["id"]) for task in shown["tasks"]}
 
 
 def test_offsets_that_java_wrote_are_read_as_its_rest_shows_them(

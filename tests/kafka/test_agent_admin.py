@@ -104,17 +104,14 @@ def test_the_configuration_in_force_hides_secrets(agents: Agents) -> None:
     }
 
 
-def hung_stacks(agent: Agent) -> Answer:
-    return agent.call("GET", "/agent/tasks/bad/0/stacks")
-
-
 def test_a_hung_task_is_seen_killed_and_restarted(agent: Agent) -> None:
     """Stacks show where it hangs; it becomes FAILED with the reason; a restart brings it back."""
     agent.create("bad", {"connector.class": BAD_SOURCE, "poll": "hang"})
     agent.wait_for_states("bad", "RUNNING", "RUNNING")
+    path = "/agent/tasks/bad/0/stacks"
     # RUNNING is reported before the first poll.
     stacks = eventually(
-        lambda: found if "in misbehave" in (found := hung_stacks(agent)).text else None
+        lambda: found if "in misbehave" in (found := agent.call("GET", path)).text else None
     )
     assert stacks is not None
     assert stacks.headers["content-type"].startswith("text/plain")

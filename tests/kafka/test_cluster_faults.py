@@ -259,16 +259,13 @@ def test_a_worker_of_the_same_group_with_other_topics_is_reported(
     }
     leader = cluster.leader()
     stranger = cluster.outsider(properties=other, wait=False)
-    warning = eventually(lambda: line_with("different config topics", stranger))
+    text = "different config topics"
+    warning, *_ = eventually(lambda: [line for line in stranger.log().splitlines() if text in line])
     assert f"config_topic={cluster.group_id}-other-config" in warning
     assert f"other_workers={leader.url}" in warning
     stranger.process.kill()
     cluster.wait_until_running({"w": TASKS})
     eventually(lambda: each_task_once(journal), describe=lambda: living(journal))
-
-
-def line_with(text: str, agent: Agent) -> str | None:
-    return next((line for line in agent.log().splitlines() if text in line), None)
 
 
 @pytest.mark.parametrize("jump_s", [-DAY_S, DAY_S])

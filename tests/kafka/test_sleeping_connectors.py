@@ -51,7 +51,9 @@ def test_a_worker_with_only_sleeping_connectors_loses_its_membership_and_comes_b
     os.kill(follower.process.pid, signal.SIGSTOP)
     try:
         eventually(lambda: sorted(asleep(leader)) == names, WAIT_S + SESSION_MS / 1000)
-        assert set(cluster_owners(leader)) == {worker_of(leader)}
+        listed = leader.get("/connectors?expand=status").values()
+        owners = {found["status"]["connector"]["worker_id"] for found in listed}
+        assert owners == {worker_of(leader)}
     finally:
         os.kill(follower.process.pid, signal.SIGCONT)
     eventually(lambda: [len(asleep(each)) for each in cluster.agents] == [2, 2], WAIT_S)
@@ -66,11 +68,6 @@ def test_a_worker_with_only_sleeping_connectors_loses_its_membership_and_comes_b
     for name in names:
         calls = [call for call in (tmp_path / name).read_text().split() if call != "configs"]
         assert calls == ["start", "stop"] * (len(calls) // 2)
-
-
-def cluster_owners(agent: Agent) -> list[str]:
-    listed = agent.get("/connectors?expand=status").values()
-    return [found["status"]["connector"]["worker_id"] for found in listed]
 
 
 def test_every_request_finds_a_sleeping_connector(agents: Agents, tmp_path: Path) -> None:

@@ -83,7 +83,8 @@ class Report:
     """Where lines are missing: connector, topic or file, and the ranges of the lines."""
 
     def summary(self) -> str:
-        blows = ", ".join(f"{count} {blow.value}" for blow, count in sorted_by_name(self.blows))
+        counts = sorted((blow.value, count) for blow, count in self.blows.items())
+        blows = ", ".join(f"{count} {blow}" for blow, count in counts)
         return (
             f"seed {self.seed}: {self.lines} lines in {self.seconds:.0f} s; {blows};"
             f" {self.restarts} restarts of failed tasks; {self.aborted_transactions} aborted"
@@ -108,10 +109,6 @@ def ranges_of(numbers: AbstractSet[int]) -> Sequence[tuple[int, int]]:
         else:
             ranges.append((number, number))
     return ranges
-
-
-def sorted_by_name(blows: Counter[Blow]) -> list[tuple[Blow, int]]:
-    return sorted(blows.items(), key=lambda item: item[0].value)
 
 
 class Operator:
