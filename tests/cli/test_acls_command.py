@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.support.servers.secured import WORKER
 
 from tests.cli.conftest import Outcome, Run
 from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect
+from tests.support.servers.secured import WORKER
 
 pytestmark = pytest.mark.wire
 

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from pyconnect_agent.tasks.connector import QUIET_S
 
 from pyconnect_agent.core.config.agent_keys import AgentKeys
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.tasks.connector import QUIET_S
 from tests.support.cases import cases
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import ChildrenWorld, children_world

@@ -1,13 +1,12 @@
 """Facts for a plan: settings of Connect's topics, and ACLs that are only listed."""
 
-from tests.support.servers.secured import WORKER
-
 from pyconnect_cli.acls.plan.check import check
 from pyconnect_cli.upgrade.gather import acl_doubts, topic_findings
 from pyconnect_clients.acls.model import Evidence
 from pyconnect_clients.acls.needs import ClusterFacts
 from pyconnect_clients.connect_names import Phase
 from tests.support.cases import cases
+from tests.support.servers.secured import WORKER
 
 
 @cases(
