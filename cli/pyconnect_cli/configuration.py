@@ -36,11 +36,11 @@ from pyconnect_cli.settings.contexts import (
     withdraw_trust,
 )
 from pyconnect_cli.settings.resolved import NO_ORIGIN, Secret, working_directory
-from pyconnect_cli.verbs import ChangingVerb
+from pyconnect_cli.verbs import ChangingVerb, argument, option
 
 context_app = typer.Typer(help="Name clusters and choose between them.")
 
-NameArgument = Annotated[str, typer.Argument(metavar="CONTEXT", help="name of the context")]
+NameArgument = Annotated[str, argument("CONTEXT", "name of the context")]
 OF_A_CONTEXT = frozenset(
     {
         "url", "username", "password", "password_file", "password_command", "token", "token_file",
@@ -120,27 +120,20 @@ def set_context(
     context: typer.Context,
     name: NameArgument,
     *,
-    make_current: Annotated[
-        bool, typer.Option("--use", help="also make it the current context")
-    ] = False,
+    make_current: Annotated[bool, option("--use", "also make it the current context")] = False,
     description: Annotated[
-        str | None, typer.Option("--description", metavar="TEXT", help="description of the context")
+        str | None, option("--description TEXT", "description of the context")
     ] = None,
-    group: Annotated[
-        str | None, typer.Option("--group", metavar="ID", help="group.id of the workers")
-    ] = None,
+    group: Annotated[str | None, option("--group ID", "group.id of the workers")] = None,
     offsets_topic: Annotated[
         str | None,
-        typer.Option(
-            "--offsets-topic", metavar="TOPIC", help="offset.storage.topic of the workers"
-        ),
+        option("--offsets-topic TOPIC", "offset.storage.topic of the workers"),
     ] = None,
     inventory: Annotated[
         str | None,
-        typer.Option(
-            "--inventory",
-            metavar="FILE",
-            help="inventory of the workers: admin interfaces, and commands for upgrade",
+        option(
+            "--inventory FILE",
+            "inventory of the workers: admin interfaces, and commands for upgrade",
         ),
     ] = None,
 ) -> None:
@@ -192,9 +185,7 @@ def show(
     context: typer.Context,
     name: Annotated[
         str,
-        typer.Argument(
-            metavar="[CONTEXT]", help="name of the context (default: the context in force)"
-        ),
+        argument("[CONTEXT]", "name of the context (default: the context in force)"),
     ] = "",
 ) -> None:
     """Show the keys of a context; secrets are not shown."""
@@ -221,7 +212,7 @@ def delete(context: typer.Context, name: NameArgument) -> None:
 def rename(
     context: typer.Context,
     name: NameArgument,
-    new: Annotated[str, typer.Argument(metavar="NEW", help="new name of the context")],
+    new: Annotated[str, argument("NEW", "new name of the context")],
 ) -> None:
     """Give a context of the user's file another name; it stays the current one."""
     session = session_of(context)
@@ -240,11 +231,9 @@ def rename(
 @context_app.command("import", cls=ChangingVerb)
 def import_contexts(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="pyconnect configuration file")],
+    file: Annotated[Path, argument("FILE", "pyconnect configuration file")],
     *,
-    force: Annotated[
-        bool, typer.Option("--force", help="replacement of contexts of the same name")
-    ] = False,
+    force: Annotated[bool, option("--force", "replacement of contexts of the same name")] = False,
 ) -> None:
     """Import the contexts of another configuration file."""
     session = session_of(context)
@@ -312,9 +301,7 @@ config_app = typer.Typer(help="Show the settings in force and their origin; trus
 
 FileArgument = Annotated[
     Path | None,
-    typer.Argument(
-        metavar="[FILE]", help="pyconnect.toml file (default: the one in this directory)"
-    ),
+    argument("[FILE]", "pyconnect.toml file (default: the one in this directory)"),
 ]
 
 UNSET = "-"
@@ -352,8 +339,8 @@ def view(context: typer.Context) -> None:
     session = session_of(context)
     settings = session.settings
     rows = []
-    for option in GLOBAL_OPTIONS:
-        attribute = NAMES_OF_ATTRIBUTES.get(option.name, option.name)
+    for known in GLOBAL_OPTIONS:
+        attribute = NAMES_OF_ATTRIBUTES.get(known.name, known.name)
         if hasattr(settings, attribute):
             value = getattr(settings, attribute)
             if isinstance(value, Secret):
@@ -366,8 +353,8 @@ def view(context: typer.Context) -> None:
                 shown = "true" if value else "false"
             else:
                 shown = mask_text(f"{value:g}s" if isinstance(value, float) else str(value))
-            origin = settings.origins.get(option.name, NO_ORIGIN)
-            rows.append(SettingRow(name=option.name, value=shown, origin=origin))
+            origin = settings.origins.get(known.name, NO_ORIGIN)
+            rows.append(SettingRow(name=known.name, value=shown, origin=origin))
     user_path = str(settings.files.user_path)
     rows.append(SettingRow(name="config", value=user_path, origin="user file"))
     document = {

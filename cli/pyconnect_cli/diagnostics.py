@@ -32,7 +32,7 @@ from pyconnect_cli.rest.agent_client import AgentClient, AgentJournal, RecordedC
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.masking import mask_url
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import AllWorkersOption, CronVerb
+from pyconnect_cli.verbs import AllWorkersOption, CronVerb, option
 
 doctor_app = typer.Typer(help="Check configuration, connection and cluster.")
 
@@ -234,14 +234,10 @@ def journal() -> None:
 
 SinceOption = Annotated[
     str | None,
-    typer.Option("--since", metavar="TIME", help="age of the oldest change, for example 24h"),
+    option("--since TIME", "age of the oldest change, for example 24h"),
 ]
-UserOption = Annotated[
-    str | None, typer.Option("--user", metavar="USER", help="user that has sent the request")
-]
-MaxOption = Annotated[
-    int, typer.Option("--max", metavar="N", min=1, help="most changes, the newest ones")
-]
+UserOption = Annotated[str | None, option("--user USER", "user that has sent the request")]
+MaxOption = Annotated[int, option("--max N", "most changes, the newest ones", least=1)]
 DEFAULT_MAX = 1_000
 
 

@@ -20,7 +20,7 @@ from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.answers import LoggerLevel
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import ChangingVerb
+from pyconnect_cli.verbs import ChangingVerb, argument, option
 
 app = typer.Typer(help="Read and set log levels of running workers.")
 
@@ -32,9 +32,7 @@ COLUMNS: Sequence[Column[LoggerLevel]] = (
     Column("SINCE", lambda it: "start" if (ms := it.last_modified) is None else local_text(ms)),
 )
 
-LoggerArgument = Annotated[
-    str, typer.Argument(metavar="LOGGER", help="name of the logger, or root")
-]
+LoggerArgument = Annotated[str, argument("LOGGER", "name of the logger, or root")]
 
 
 @app.command("list")
@@ -66,21 +64,15 @@ def get(context: typer.Context, logger: LoggerArgument) -> None:
 def set_level(
     context: typer.Context,
     logger: LoggerArgument,
-    level: Annotated[str, typer.Argument(metavar="LEVEL", help=", ".join(LEVELS))],
+    level: Annotated[str, argument("LEVEL", ", ".join(LEVELS))],
     *,
     scope: Annotated[
         str,
-        typer.Option(
-            "--scope",
-            metavar="SCOPE",
-            help="workers to change: `worker` (the one that answers) or `cluster`",
-        ),
+        option("--scope SCOPE", "workers to change: `worker` (the one that answers) or `cluster`"),
     ] = "worker",
     duration: Annotated[
         str | None,
-        typer.Option(
-            "--for", metavar="TIME", help="time after which the command sets the level back, as 15m"
-        ),
+        option("--for TIME", "time after which the command sets the level back, as 15m"),
     ] = None,
 ) -> None:
     """Set the level of a logger and of all loggers whose names begin with its name.

@@ -23,7 +23,7 @@ from pyconnect_cli.rest.endpoint import Endpoint
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.session import session_of
 from pyconnect_cli.settings.contexts import ConfigChange, Setting, update_user_file
-from pyconnect_cli.verbs import ChangingVerb
+from pyconnect_cli.verbs import ChangingVerb, option
 from pyconnect_sandbox.jars import KAFKA_VERSION, SERVER_VERSIONS
 from pyconnect_sandbox.state import context_name
 
@@ -33,60 +33,53 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Run a real Kafka on this machine, for trials and tests.")
 
-NameOption = Annotated[str, typer.Option("--name", metavar="NAME", help="name of the sandbox")]
+NameOption = Annotated[str, option("--name NAME", "name of the sandbox")]
 PortOption = Annotated[
     int | None,
-    typer.Option("--port", metavar="PORT", help="port of the broker (default: a free port)"),
+    option("--port PORT", "port of the broker (default: a free port)"),
 ]
 DataDirOption = Annotated[
     Path | None,
-    typer.Option("--data-dir", metavar="DIR", help="directory for the broker's records"),
+    option("--data-dir DIR", "directory for the broker's records"),
 ]
 AclOption = Annotated[
     bool,
-    typer.Option("--acl", help="ACL authorizer for SASL users; other clients may do everything"),
+    option("--acl", "ACL authorizer for SASL users; other clients may do everything"),
 ]
 SaslOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--sasl",
-        metavar="USER:PASSWORD",
-        help="user USER:PASSWORD of a SASL listener (PLAIN, SCRAM); repeatable",
+    option(
+        "--sasl USER:PASSWORD", "user USER:PASSWORD of a SASL listener (PLAIN, SCRAM); repeatable"
     ),
 ]
-AgentOption = Annotated[bool, typer.Option("--agent", help="also start a pyconnect agent")]
-JavaWorkerOption = Annotated[
-    bool, typer.Option("--java-worker", help="also start Apache's Connect worker")
-]
+AgentOption = Annotated[bool, option("--agent", "also start a pyconnect agent")]
+JavaWorkerOption = Annotated[bool, option("--java-worker", "also start Apache's Connect worker")]
 PluginPathOption = Annotated[
     str | None,
-    typer.Option(
-        "--plugin-path",
-        metavar="PATHS",
-        help="plugin.path of the workers: directories of plugins and jars, separated by commas "
+    option(
+        "--plugin-path PATHS",
+        "plugin.path of the workers: directories of plugins and jars, separated by commas "
         "(default: that of their last start)",
     ),
 ]
 ExactlyOnceOption = Annotated[
-    bool, typer.Option("--exactly-once", help="workers with exactly.once.source.support=enabled")
+    bool, option("--exactly-once", "workers with exactly.once.source.support=enabled")
 ]
 UseOption = Annotated[
-    bool, typer.Option("--use", help="use its worker and broker as the current context, `sandbox`")
+    bool, option("--use", "use its worker and broker as the current context, `sandbox`")
 ]
 KafkaDirOption = Annotated[
     Path | None,
-    typer.Option(
-        "--kafka-dir",
-        metavar="DIR",
-        help="directory of an unpacked Kafka (default: KAFKA_HOME, else downloaded jars)",
+    option(
+        "--kafka-dir DIR",
+        "directory of an unpacked Kafka (default: KAFKA_HOME, else downloaded jars)",
     ),
 ]
 KafkaOption = Annotated[
     str | None,
-    typer.Option(
-        "--kafka",
-        metavar="RELEASE",
-        help=f"release of Kafka to download and run: {' or '.join(SERVER_VERSIONS)} "
+    option(
+        "--kafka RELEASE",
+        f"release of Kafka to download and run: {' or '.join(SERVER_VERSIONS)} "
         f"(default: KAFKA_HOME, else {KAFKA_VERSION})",
     ),
 ]
@@ -121,9 +114,9 @@ def up(
 
     session = session_of(context)
     needing = (("--use", use), ("--plugin-path", plugin_path), ("--exactly-once", exactly_once))
-    for option, given in needing:
+    for flag, given in needing:
         if given and not (agent or java_worker):
-            raise UsageError(f"{option} needs a worker", hint="add --agent or --java-worker")
+            raise UsageError(f"{flag} needs a worker", hint="add --agent or --java-worker")
     if kafka is not None and kafka_dir is not None:
         raise UsageError("--kafka and --kafka-dir exclude each other")
     if kafka not in (None, *SERVER_VERSIONS):
@@ -165,9 +158,9 @@ def down(
     context: typer.Context,
     *,
     name: NameOption = "default",
-    all_: Annotated[bool, typer.Option("--all", help="every sandbox")] = False,
+    all_: Annotated[bool, option("--all", "every sandbox")] = False,
     remove_data: Annotated[
-        bool, typer.Option("--remove-data", help="also delete its records and its context")
+        bool, option("--remove-data", "also delete its records and its context")
     ] = False,
 ) -> None:
     """Stop a sandbox and all its processes. Safe to run twice."""
@@ -197,10 +190,8 @@ def status(
     context: typer.Context,
     name: Annotated[
         str | None,
-        typer.Option(
-            "--name",
-            metavar="NAME",
-            help="name of the sandbox; exit 1 if it does not run (default: all sandboxes)",
+        option(
+            "--name NAME", "name of the sandbox; exit 1 if it does not run (default: all sandboxes)"
         ),
     ] = None,
 ) -> int:
@@ -249,17 +240,11 @@ def logs(
     name: NameOption = "default",
     server: Annotated[
         str,
-        typer.Option(
-            "--server",
-            metavar="KIND",
-            help="server whose log is printed: broker, agent or java-worker",
-        ),
+        option("--server KIND", "server whose log is printed: broker, agent or java-worker"),
     ] = "broker",
-    lines: Annotated[
-        int, typer.Option("--lines", "-n", metavar="N", min=0, help="number of last lines to print")
-    ] = 50,
+    lines: Annotated[int, option("--lines/-n N", "number of last lines to print", least=0)] = 50,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="also print new lines until the server stops")
+        bool, option("--follow/-f", "also print new lines until the server stops")
     ] = False,
 ) -> None:
     """Print the end of a server's log."""

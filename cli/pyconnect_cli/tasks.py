@@ -31,15 +31,20 @@ from pyconnect_cli.rest.agent_client import AgentClient, RunsElsewhere
 from pyconnect_cli.rest.masking import mask_config
 from pyconnect_cli.rest.model import ConnectorView, TaskId, TaskState, root_cause
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import ActingVerb, BatchVerb, NamesArgument, SelectingVerb
+from pyconnect_cli.verbs import (
+    ActingVerb,
+    BatchVerb,
+    NamesArgument,
+    SelectingVerb,
+    argument,
+    option,
+)
 
 app = typer.Typer(help="List, inspect, restart and kill tasks.")
 
 Row = tuple[TaskId, TaskState]
 FEW_NAMES = 5
-TaskArgument = Annotated[
-    str, typer.Argument(metavar="CONNECTOR/TASK", help="task, for example orders/0")
-]
+TaskArgument = Annotated[str, argument("CONNECTOR/TASK", "task, for example orders/0")]
 COLUMNS: Sequence[Column[Row]] = (
     Column("TASK", lambda row: str(row[0]), distinct=True),
     state_column("STATE", lambda row: row[1].state),
@@ -114,9 +119,7 @@ def restart(
     context: typer.Context,
     tasks: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[CONNECTOR/TASK]…", help="tasks to restart, instead of a selection"
-        ),
+        argument("[CONNECTOR/TASK]…", "tasks to restart, instead of a selection"),
     ] = None,
 ) -> None:
     """Restart tasks by name, or the FAILED tasks of the selected connectors."""
@@ -164,13 +167,9 @@ Answer = TypeVar("Answer")
 @app.command(cls=BatchVerb)
 def kill(
     context: typer.Context,
-    tasks: Annotated[
-        list[str], typer.Argument(metavar="CONNECTOR/TASK…", help="task, for example orders/0")
-    ],
+    tasks: Annotated[list[str], argument("CONNECTOR/TASK…", "task, for example orders/0")],
     *,
-    force: Annotated[
-        bool, typer.Option("--force", help="SIGKILL at once, without a graceful stop")
-    ] = False,
+    force: Annotated[bool, option("--force", "SIGKILL at once, without a graceful stop")] = False,
 ) -> None:
     """Kill the process of a task, and wait until it has ended, at most --timeout (exit 124).
 

@@ -17,17 +17,15 @@ from pyconnect_cli.kafka.model import TopicRecord
 from pyconnect_cli.kafka.reader import some_records
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import session_of
-from pyconnect_cli.verbs import BatchVerb, NameArgument
+from pyconnect_cli.verbs import BatchVerb, NameArgument, argument, option
 
 app = typer.Typer(help="List and reset the topics that connectors use; show records.")
 
 PURPOSE = "reading records needs Kafka's brokers"
 DEFAULT_MAX = 10
-MaxOption = Annotated[
-    int, typer.Option("--max", metavar="N", min=1, help="maximum number of records")
-]
+MaxOption = Annotated[int, option("--max N", "maximum number of records", least=1)]
 FromBeginningOption = Annotated[
-    bool, typer.Option("--from-beginning", help="the oldest records instead of the newest")
+    bool, option("--from-beginning", "the oldest records instead of the newest")
 ]
 
 COLUMNS: Sequence[Column[TopicRecord]] = (
@@ -58,7 +56,7 @@ def list_topics(context: typer.Context, name: NameArgument) -> None:
 @app.command("reset", cls=BatchVerb)
 def reset_topics(
     context: typer.Context,
-    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="names of connectors")],
+    names: Annotated[list[str], argument("NAME…", "names of connectors")],
 ) -> None:
     """Empty the list of topics that connectors have used; no topic is changed.
 
@@ -80,16 +78,13 @@ def reset_topics(
 @app.command()
 def read(
     context: typer.Context,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="name of the topic")],
+    topic: Annotated[str, argument("TOPIC", "name of the topic")],
     *,
     most: MaxOption = DEFAULT_MAX,
     partitions: Annotated[
         list[int] | None,
-        typer.Option(
-            "--partition",
-            metavar="N",
-            min=0,
-            help="number of a partition to read; repeatable (default: all)",
+        option(
+            "--partition N", "number of a partition to read; repeatable (default: all)", least=0
         ),
     ] = None,
     from_beginning: FromBeginningOption = False,

@@ -246,7 +246,9 @@ class SqlSinkTask(SinkTask):
             if not self._written_apart(connection, tried) and not _breaks_deferred(connection):
                 del failed[number]
             attempt.rollback()
-        self._written_apart(connection, [r for n, r in enumerate(records) if n not in failed])
+        kept = [record for n, record in enumerate(records) if n not in failed]
+        if self._written_apart(connection, kept):
+            raise RetriableException("Rows that fitted a moment ago do not fit any more")
         return failed
 
     def _written_apart(

@@ -57,7 +57,7 @@ from pyconnect_cli.rest.endpoint import in_background
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session, session_of, session_of_context
-from pyconnect_cli.verbs import CronVerb
+from pyconnect_cli.verbs import CronVerb, argument, option
 
 if TYPE_CHECKING:
     from pyconnect_cli.kafka.admin import KafkaAdmin
@@ -278,10 +278,9 @@ def status(
     *,
     group_id: Annotated[
         str | None,
-        typer.Option(
-            "--group",
-            metavar="NAME",
-            help="group.id of the workers, to find their transactions (default: as the agents or"
+        option(
+            "--group NAME",
+            "group.id of the workers, to find their transactions (default: as the agents or"
             " the context report it)",
         ),
     ] = None,
@@ -405,25 +404,19 @@ class _WatchedCluster:
 @fleet_app.command(cls=CronVerb)
 def fleet(
     context: typer.Context,
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[CONTEXT]…", help="contexts (default: all)")
-    ] = None,
+    names: Annotated[list[str] | None, argument("[CONTEXT]…", "contexts (default: all)")] = None,
     *,
     within: Annotated[
-        str, typer.Option("--within", metavar="TIME", help="time for the answers of all clusters")
+        str, option("--within TIME", "time for the answers of all clusters")
     ] = f"{WITHIN_S:.0f}s",
     no_brokers: Annotated[
-        bool, typer.Option("--no-brokers", help="no questions to brokers: no lag, no transactions")
+        bool, option("--no-brokers", "no questions to brokers: no lag, no transactions")
     ] = False,
     watch: Annotated[
         bool,
-        typer.Option(
-            "--watch", help="the table again and again, until Ctrl-C or for --timeout when given"
-        ),
+        option("--watch", "the table again and again, until Ctrl-C or for --timeout when given"),
     ] = False,
-    interval: Annotated[
-        str, typer.Option("--interval", metavar="TIME", help="time between two looks of --watch")
-    ] = "5s",
+    interval: Annotated[str, option("--interval TIME", "time between two looks of --watch")] = "5s",
 ) -> None:
     """Show the clusters of all contexts, a line each, failures first.
 

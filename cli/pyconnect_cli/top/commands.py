@@ -30,6 +30,7 @@ from pyconnect_cli.rest.masking import mask_url
 from pyconnect_cli.session import Session, session_of, session_of_context
 from pyconnect_cli.settings.contexts import shown_setting
 from pyconnect_cli.top.state import KnownContext, Words
+from pyconnect_cli.verbs import option
 
 
 class Source(Protocol):
@@ -174,7 +175,7 @@ def top(
     context: typer.Context,
     *,
     interval: Annotated[
-        str, typer.Option("--interval", metavar="TIME", help="time between two updates of the view")
+        str, option("--interval TIME", "time between two updates of the view")
     ] = "2s",
 ) -> None:
     """Watch and operate a cluster in a live view.
