@@ -7,8 +7,8 @@
 | map | map of entries |
 | other types | the type of the same width |
 
-For CSV, nested values are JSON and bytes are base64. Null stays null, whatever the schema's default
-is; in a field that is required, null means the default.
+For CSV, nested values are JSON and bytes are base64. In an optional field
+null stays null, whatever the schema's default is; in a required field it means the default.
 """
 
 from __future__ import annotations

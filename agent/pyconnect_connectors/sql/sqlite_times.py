@@ -38,7 +38,7 @@ def begun_version(connection: Connection) -> object:
 
 
 def instant_text(value: object, zone: ZoneInfo) -> str | None:
-    """Return a time as a text in UTC, in the order of instants; None for a value that is no time.
+    """Return a time as a text in UTC, in the order of instants; None if it is not a time.
 
     `zone` is that of times without one.
     """

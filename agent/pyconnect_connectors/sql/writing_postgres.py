@@ -21,7 +21,7 @@ from pyconnect_connectors.sql.column_types import BINARIES
 
 Convert: TypeAlias = Callable[[Any], Any]  # a record's value to the driver's
 UNFIT = (ValueError, TypeError, ArithmeticError, AttributeError)
-"""What a conversion raises for a value that does not fit. Only the text of `Unfit` may be shown."""
+"""Errors that a conversion raises for a value that does not fit; only `Unfit` may be shown."""
 
 
 class Unfit(ValueError):
