@@ -284,7 +284,7 @@ class RestServer:
         )
 
     def _rest_access(self) -> RestAccess | None:
-        """Return the access of users, None without users; WorkerConfigError and ConfigException."""
+        """Return the access of users, None without users; ConfigException or WorkerConfigError."""
         config, extension = self._config, None
         if config.rest_extension_classes:
             extension = extension_of(config.java_security_auth_login_config)
