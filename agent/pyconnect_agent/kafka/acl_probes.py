@@ -1,10 +1,10 @@
 """Ask a broker for a client's permissions without a change.
 
-No Kafka counterpart. Uses kafka-python because librdkafka offers no raw requests. Topics and
-groups: the operations that a broker lists as authorized. Transactional ids: an InitProducerId whose
-producer id and epoch contradict each other; brokers look at the right to write first
-(TRANSACTIONAL_ID_AUTHORIZATION_FAILED) and refuse the arguments then (INVALID_REQUEST), before
-anything changes. It must be of version 3 or later: earlier ones lack both fields, and the request
+No Kafka counterpart. Uses kafka-python because librdkafka offers no raw requests. For topics and
+groups a broker lists the authorized operations. For a transactional id the probe is an
+InitProducerId whose producer id and epoch contradict each other. Brokers check the right to write
+first (TRANSACTIONAL_ID_AUTHORIZATION_FAILED) and then refuse the arguments (INVALID_REQUEST),
+before any change. The request must have version 3 or later: earlier ones lack both fields, and
 would fence the producer that uses the id. Threading: one thread; calls block.
 """
 
@@ -35,7 +35,7 @@ from pyconnect_clients.brokers.protocol import KafkaProtocol, admin_client
 Answer = tuple[GrantVerdict, str]
 
 ABSENT_TOPIC = "the topic does not exist yet"
-"""The evidence of UNKNOWN for a topic that is still to be created."""
+"""The evidence of UNKNOWN for a topic that does not exist yet."""
 
 _INVALID_REQUEST = 42
 _NOT_AUTHORIZED = {29: "topic", 30: "group", 31: "cluster", 53: "transactional id"}
@@ -44,10 +44,10 @@ _CODES = {operation: code for code, operation in OPERATIONS.items()}
 
 
 class AclProbes:
-    """One connection as one principal; use as a context manager."""
+    """A connection as one principal; use as a context manager."""
 
     def __init__(self, config: KafkaPythonConfig, timeout_ms: int) -> None:
-        """Connect; raises KafkaError if no broker accepts the client within `timeout_ms`."""
+        """Connect; raise KafkaError if no broker accepts the client within `timeout_ms`."""
         arguments = client_arguments(config) | {"request_timeout_ms": timeout_ms}
         self._client = ExitStack()
         try:
@@ -63,7 +63,7 @@ class AclProbes:
         self._client.close()
 
     def ask(self, accesses: Sequence[Access]) -> dict[Access, Answer]:
-        """Answer each; a failed request gives UNKNOWN with the reason. Never raises."""
+        """Return an answer to each, UNKNOWN with the reason for a failed request. Never raises."""
         answers: dict[Access, Answer] = {}
         for kind, question in (
             (ResourceType.TOPIC, self._topics),
@@ -129,7 +129,7 @@ class AclProbes:
 
 
 _Seen = tuple[int, Any]
-"""A broker's error code, and the numbers of the operations that it lists as authorized, or None."""
+"""A broker's error code, and the numbers of the operations that it lists, or None."""
 
 
 def _answer(access: Access, found: Mapping[str, _Seen]) -> Answer:

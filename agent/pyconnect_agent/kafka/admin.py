@@ -1,7 +1,7 @@
 """Administrative requests as blocking functions with deadlines.
 
-Kafka: TopicAdmin (its texts, and what it treats as success). Every method returns our values and
-raises `core.errors`. Threading: any thread; each call blocks its own.
+Kafka: TopicAdmin (its texts, and the outcomes that it treats as success). Every method returns our
+values and raises `core.errors`. Threading: any thread; each call blocks its own.
 
 `ensure_topic` creates a compacted topic or checks that it can be read as a log, as
 KafkaTopicBasedBackingStore, TopicAdmin.verifyTopicCleanupPolicyOnlyCompact and KafkaBasedLog.start.
@@ -41,7 +41,7 @@ LEADERS_INTERVAL_S = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSpec:
-    """A topic to create. -1 for `partitions` or `replication_factor` is the broker's default."""
+    """A topic to create; -1 for `partitions` or `replication_factor` is the broker's default."""
 
     name: str
     partitions: int = 1
@@ -61,7 +61,7 @@ class TopicCreated(Enum):
 
 
 class Admin:
-    """An admin client; it ends with its last reference."""
+    """An admin client, which is closed with the last reference to it."""
 
     def __init__(self, config: clients.ClientConfig) -> None:
         self._client = clients.create_admin(config)
@@ -105,7 +105,7 @@ class Admin:
             action = f"Error while attempting to create/find topic(s) '{name}'"
             failure = errors.translate(exc, action)
             if code == failures.INVALID_REPLICATION_FACTOR:
-                # It may become valid once all brokers have started.
+                # The number may become valid once all brokers have started.
                 raise RetriableKafkaError(failure.message) from exc
             raise failure from exc
         _log.info("Created topic", extra={"topic": name})
@@ -134,7 +134,7 @@ class Admin:
         return frozenset(metadata.topics)
 
     def _request_creation(self, topic: TopicSpec, timeout_ms: int) -> None:
-        """Raises the client's exceptions and TimeoutError."""
+        """Create the topic; raise the client's exceptions and TimeoutError."""
         new_topic = NewTopic(
             topic.name,
             num_partitions=topic.partitions,
@@ -151,9 +151,9 @@ class Admin:
     def create_topic_with_retry(
         self, topic: TopicSpec, timeout_ms: int, retry_backoff_ms: int
     ) -> bool:
-        """As `create_topic`; repeat while brokers are too few or do not answer.
+        """Do as `create_topic`, and repeat while brokers are too few or do not answer.
 
-        The last attempt has little time: what a broker answered before says more than its timeout.
+        The last attempt has little time: an earlier answer of a broker says more than its timeout.
         """
         deadline = Deadline(timeout_ms)
         answered: RetriableKafkaError | None = None
@@ -177,7 +177,7 @@ class Admin:
             time.sleep(retry_backoff_ms / 1000)
 
     def topic_setting(self, topic: str, name: str, timeout_ms: int) -> str | None:
-        """Return a setting of a topic; None if it is unknown or unreadable."""
+        """Return a setting of a topic, None if it is unknown or not readable."""
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
         try:
             futures = self._client.describe_configs([resource], request_timeout=timeout_ms / 1000)
@@ -200,7 +200,7 @@ class Admin:
         return None if entry is None else entry.value
 
     def partition_count(self, topic: str, timeout_ms: int) -> int:
-        """Number of partitions; 0 when the topic is not (yet) known."""
+        """Return the number of partitions, 0 if the topic is not (yet) known."""
         with errors.translated(f"Failed to read metadata of topic '{topic}'"):
             metadata = self._client.list_topics(topic, timeout=timeout_ms / 1000)
         found = metadata.topics.get(topic)
@@ -216,16 +216,16 @@ class Admin:
         return len(found.partitions)
 
     def end_offsets(self, topic: str, partitions: Sequence[int], timeout_ms: int) -> dict[int, int]:
-        """Return the log end offset by partition, open transactions included."""
+        """Return the log end offsets by partition, with records of open transactions."""
         return self._list_offsets(topic, partitions, LATEST, timeout_ms)
 
     def wait_for_leaders(
         self, topic: str, partitions: int, timeout_ms: int, *, give_up: Callable[[], bool]
     ) -> None:
-        """Wait until the leader of each partition knows that it leads, which metadata say earlier.
+        """Wait until each partition's leader knows that it leads, which metadata say earlier.
 
-        Afterwards none of them refuses records for this reason. The wait also ends at its timeout
-        and when the brokers deny the question.
+        Afterwards no leader refuses records for this reason. The wait also ends at its timeout, and
+        when the brokers deny the request.
         """
         deadline = Deadline(timeout_ms)
         while not give_up():
@@ -244,7 +244,7 @@ class Admin:
     def beginning_offsets(
         self, topic: str, partitions: Sequence[int], timeout_ms: int
     ) -> dict[int, int]:
-        """Return the log start offset by partition."""
+        """Return the log start offsets by partition."""
         return self._list_offsets(topic, partitions, EARLIEST, timeout_ms)
 
     def _list_offsets(
@@ -253,7 +253,7 @@ class Admin:
         wanted = [(topic, partition) for partition in partitions]
         deadline = Deadline(timeout_ms)
         if self._leaders_in_doubt:
-            # librdkafka would keep asking the old ones.
+            # librdkafka would keep asking the old leaders.
             with contextlib.suppress(*failures.CLIENT_ERRORS):
                 self._client.list_topics(topic, timeout=max(0.001, deadline.remaining_s() / 2))
                 self._leaders_in_doubt = False
@@ -310,9 +310,9 @@ METADATA_TIMEOUT_MS = 30_000
 class CompactedTopic:
     """An internal topic and its names in messages.
 
-    `worker_key`: the worker property that names the topic. `settings`: extra topic settings;
-    `cleanup.policy` among them is overruled. -1 is the broker's default for both numbers.
-    `create`: whether a missing topic is made. `create_timeout_ms`, `retry_backoff_ms`:
+    `worker_key`: the worker property that names the topic. `settings`: further topic settings,
+    without effect for `cleanup.policy`. -1 is the broker's default for both numbers. `create`:
+    whether a missing topic is created. `create_timeout_ms`, `retry_backoff_ms`:
     `default.api.timeout.ms` and `retry.backoff.ms`.
     """
 
@@ -331,8 +331,8 @@ class CompactedTopic:
 def ensure_topic(admin: Admin, topic: CompactedTopic, stopping: threading.Event) -> int:
     """Create the topic or check its cleanup policy; return its number of partitions.
 
-    WorkerConfigError for another policy than compaction alone, or for several partitions where
-    there must be one; KafkaError when there is no such topic within 30 s, or on `stopping`.
+    Raises WorkerConfigError for a policy other than compaction alone, or for several partitions
+    where one is required; KafkaError if no such topic exists within 30 s, or on `stopping`.
     """
     spec = TopicSpec(
         name=topic.name,

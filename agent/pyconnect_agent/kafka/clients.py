@@ -1,10 +1,10 @@
 """Construction of confluent-kafka's clients from librdkafka's configuration.
 
-Java client properties were translated before (`core/clients/`); here key stores are read, the first
-token of a login is waited for, and log and error callbacks are added: librdkafka's lines go to the
-Python logger of the client's kind, connection errors are warnings, since librdkafka reconnects by
-itself. It does so twenty times a second, so a repeated error of a client is logged only at
-intervals. Both callbacks run on the thread that polls the client.
+Java client properties were translated before (`core/clients/`). This module reads key stores, waits
+for the first token of a login, and adds log and error callbacks. librdkafka's lines go to the
+Python logger of the client's kind. Connection errors are warnings, since librdkafka reconnects by
+itself, up to twenty times a second; a repeated error of a client is logged only at intervals. Both
+callbacks run on the thread that polls the client.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ REPEAT_AFTER_S = 60.0
 
 
 def create_producer(config: ClientConfig) -> Producer:
-    """WorkerConfigError when librdkafka refuses the configuration."""
+    """Return a producer; raise WorkerConfigError if librdkafka refuses the configuration."""
     settings = {"message.max.bytes": MAX_REQUEST_BYTES, **config}
     producer: Producer = _create(Producer, settings, "producer")
     return producer
 
 
 def create_consumer(config: ClientConfig) -> Consumer:
-    """WorkerConfigError when librdkafka refuses the configuration."""
+    """Return a consumer; raise WorkerConfigError if librdkafka refuses the configuration."""
     consumer: Consumer = _create(Consumer, config, "consumer")
     return consumer
 
 
 def create_admin(config: ClientConfig) -> AdminClient:
-    """WorkerConfigError when librdkafka refuses the configuration.
+    """Return an admin client; raise WorkerConfigError if librdkafka refuses the configuration.
 
     librdkafka treats an admin client as a producer, whose requests make brokers create topics;
     Java's admin client does not, so the setting is switched off.
@@ -114,7 +114,7 @@ _NAMES = ("location", "type", "password")
 
 
 def with_key_stores(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return librdkafka's properties with PEM texts; raises ClientPropertyError."""
+    """Return librdkafka's properties with PEM texts; raise ClientPropertyError if that fails."""
     trust, identity = _store(config, TRUST_STORE), _store(config, KEY_STORE)
     if trust is None and identity is None:
         return dict(config)
@@ -127,7 +127,7 @@ def with_key_stores(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tls(config: Mapping[str, Any]) -> Tls:
-    """Return the certificates of a client, in whichever of the forms of `tls_settings`."""
+    """Return a client's certificates, in any of the forms of `tls_settings`."""
     trust: PemFile | PemCertificates | StoreFile | None = _store(config, TRUST_STORE)
     if location := config.get("ssl.ca.location"):
         trust = PemFile(location=location)

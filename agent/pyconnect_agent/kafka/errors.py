@@ -1,6 +1,6 @@
 """The translation of client errors into the agent's, and the time of a call of several steps.
 
-`pyconnect_clients.brokers.failures` says what a failure is, for other packages too. Above this
+`pyconnect_clients.brokers.failures` classifies failures, for other packages too. Above this
 layer there are only `core.errors`, and callers check `retriable`, never the text. Each step of
 a call gets the time that remains; the clock is the monotonic one.
 """
@@ -27,10 +27,10 @@ _CLASSES = {
 def translate(
     failure: BaseException | Any, action: str, *, grant: str | None = None
 ) -> errors.KafkaError:
-    """Turn a client's exception or delivery error into ours.
+    """Turn a client's exception or delivery error into an error of the agent.
 
-    `action` starts the message: the failed operation and its object. `grant` ends that of a denial:
-    the right that lacks, and which client lacks it.
+    `action` begins the message: the failed operation and its object. `grant` ends the message of
+    a denial: the missing right, and the client that lacks it.
     """
     found = failure_of(failure)
     error = error_of(failure)
@@ -44,7 +44,7 @@ def translate(
 def translated(
     action: str, translation: Callable[[BaseException, str], errors.KafkaError] = translate
 ) -> Iterator[None]:
-    """Raise a client's exception as ours."""
+    """Raise a client's exception as an error of the agent."""
     try:
         yield
     except REQUEST_ERRORS as exc:
@@ -60,11 +60,11 @@ class Deadline:
         self._end_s = time.monotonic() + timeout_ms / 1000
 
     def remaining_s(self) -> float:
-        """Seconds left, never negative."""
+        """Return the seconds left, never negative."""
         return max(0.0, self._end_s - time.monotonic())
 
     def remaining_ms(self) -> int:
-        """Milliseconds left, never negative."""
+        """Return the milliseconds left, never negative."""
         return int(self.remaining_s() * 1000)
 
     def expired(self) -> bool:

@@ -1,7 +1,7 @@
 """Fence producers by initialising their transactional ids (Kafka: `Admin.fenceProducers`, KIP-618).
 
 librdkafka has no such admin call: a transactional producer per id does the same, and aborts the
-transaction that the id may have open. Nothing is ever written with these producers.
+transaction that the id may have open. These producers never write a record.
 
 Each call makes librdkafka look for the coordinator at once. If no broker is connected yet, as is
 usual for a new client, librdkafka looks again only half a second later, so `initialise` repeats
@@ -27,7 +27,7 @@ LONGEST_CALL_S = 0.5
 def initialise(
     producer: Any, deadline: Deadline, give_up: Callable[[], bool] = lambda: False
 ) -> bool:
-    """Initialise the id of a librdkafka producer; False when given up before.
+    """Initialise the id of a librdkafka producer; return False if the caller gave up before.
 
     Raises the client's error: at once if a retry does not cure it, otherwise at the deadline.
     """
@@ -41,7 +41,8 @@ def initialise(
                 raise
         else:
             return True
-        # Serves the client's errors: a wrong protocol, say, is logged while this call is repeated.
+        # The poll calls error callbacks: a wrong protocol, for example, is logged during the
+        # retries.
         producer.poll(0)
         if give_up():
             return False
@@ -54,7 +55,7 @@ AT_ONCE = 8
 def fence(producers: Mapping[str, Mapping[str, Any]], timeout_ms: int) -> None:
     """Initialise each transactional id with its librdkafka configuration.
 
-    Raises KafkaError naming an id that was not fenced in time, or that may not be.
+    Raises KafkaError with an id that was not fenced in time, or that may not be fenced.
     """
     deadline = Deadline(timeout_ms)
 

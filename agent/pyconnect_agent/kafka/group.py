@@ -6,9 +6,9 @@ herder is alive: if the herder hangs, the worker leaves the group after `rebalan
 Java worker does. An exception that a retry does not cure ends the membership, and with it the
 worker.
 
-Threading: `permit_join` and `leave` may be called from any thread and return at once, `start` and
-`stop` wait; the listener is called on this thread and must only post events. kafka-python's network
-thread runs the hooks, heartbeats and all requests. A hook must neither block nor raise.
+Threading: any thread may call `permit_join` and `leave`, which return at once, and `start` and
+`stop`, which wait. The listener is called on this thread and must only post events. kafka-python's
+network thread runs the hooks, heartbeats and all requests. A hook must neither block nor raise.
 
 The only module that imports kafka-python for membership. It uses private parts of the library
 (`_on_join_complete_async`, `_perform_assignment`, the network thread), hence the pin below 3.1.
@@ -46,12 +46,12 @@ T = TypeVar("T")
 
 _STILL_MEMBER = (0, client_errors.RebalanceInProgressError.errno)
 _PREFIX = "coordinator-"
-"""The library has a connection of its own to the coordinator, by this prefix of the broker's id."""
+"""Prefix of the coordinator's broker id, for which the library keeps a separate connection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinedGroup:
-    """A completed join: what the leader sent to this member, undecoded."""
+    """A completed join, with the undecoded assignment that the leader sent to this member."""
 
     generation: int
     member_id: str
@@ -60,22 +60,22 @@ class JoinedGroup:
 
 
 class LeaderHooks(Protocol):
-    """Called on the network thread during a join: must neither wait nor raise for bad input."""
+    """Hooks on the network thread during a join: they must not wait, or raise for bad input."""
 
     def offered_protocols(self) -> Sequence[tuple[str, bytes]]:
-        """Names and metadata of this member, preferred first; called at each JoinGroup request."""
+        """Return names and metadata of this member, preferred first, for each JoinGroup request."""
         ...
 
     def assign(
         self, leader: str, protocol_name: str, generation: int, members: Mapping[str, bytes]
     ) -> Mapping[str, bytes]:
-        """Return assignments for every member; this one is the leader."""
+        """Return assignments for all members; this member is the leader."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MembershipSettings:
-    """`client` holds kafka-python's own connection settings (bootstrap, TLS, SASL)."""
+    """Settings of a membership; `client` has those of kafka-python's connections (TLS, SASL)."""
 
     group_id: str
     client: Mapping[str, Any]
@@ -87,7 +87,7 @@ class MembershipSettings:
 
 
 class _Coordinator(BaseCoordinator):  # type: ignore[misc]  # the library has no types
-    """Answers the library's questions through `LeaderHooks`."""
+    """kafka-python's coordinator, which asks `LeaderHooks`."""
 
     def __init__(
         self, client: Any, hooks: LeaderHooks, rejoin_needed: Callable[[], None], **settings: Any
@@ -145,9 +145,10 @@ class _Coordinator(BaseCoordinator):  # type: ignore[misc]  # the library has no
             self.confirmed_s = asked_s
 
     async def ask_during_join(self, timeout_ms: int) -> None:
-        """Ask the coordinator whether this is a member, on its broker's other connection.
+        """Ask the coordinator whether this is a member, on another connection to its broker.
 
-        A broker answers no other request on the connection of a join that waits for the members.
+        During a join that waits for other members, a broker answers no other request on the join's
+        connection.
         """
         if self.coordinator_id is None or self._generation.is_lost():
             return
@@ -165,7 +166,7 @@ class _Coordinator(BaseCoordinator):  # type: ignore[misc]  # the library has no
             _log.debug("no answer about the membership during a join: %s", exc)
 
     def forget_coordinator(self, error: client_errors.KafkaError) -> None:
-        """End all requests to the coordinator; on the network thread."""
+        """End all requests to the coordinator; call on the network thread."""
         self.confirmed_s = None
         node_id = self.coordinator_id
         if node_id is not None:
@@ -177,7 +178,7 @@ class _Coordinator(BaseCoordinator):  # type: ignore[misc]  # the library has no
 
 
 class GroupMembership:
-    """One member of the group, for the group thread.
+    """One member of the group; for the group thread.
 
     `rejoin_needed` is called whenever the group wants this member to join again.
     """
@@ -193,7 +194,7 @@ class GroupMembership:
         self._question: Any = None
 
     def open(self, timeout_ms: int) -> None:
-        """Connect to the cluster; RetriableKafkaError when no broker answers in time."""
+        """Connect to the cluster; raise RetriableKafkaError if no broker answers in time."""
         settings = self._settings
         self._client = KafkaNetClient(**settings.client)
         # Without its own thread the library's loop runs only inside blocking calls, and heartbeats
@@ -228,15 +229,15 @@ class GroupMembership:
 
     @property
     def confirmed_s(self) -> float | None:
-        """When the coordinator was asked that has last confirmed this membership; thread-safe.
+        """The time of the request that last confirmed this membership; thread-safe.
 
-        On the monotonic clock. The broker has got the question later, so it keeps this member for
-        at least one session timeout after that. None: this is not a member.
+        The time is monotonic, None if this is not a member. The broker received the request later,
+        so it keeps this member for at least one session timeout after this time.
         """
         return None if self._coordinator is None else self._coordinator.confirmed_s
 
     def forget_coordinator(self) -> None:
-        """Give up all requests to a coordinator that does not answer; it is looked up again."""
+        """End all requests to a coordinator that does not answer; it is looked up again."""
         error = client_errors.RequestTimedOutError("no answer within session.timeout.ms")
         coordinator = self._opened()
         self._client._net.run(coordinator.forget_coordinator, error)  # noqa: SLF001  as in open
@@ -247,7 +248,7 @@ class GroupMembership:
 
     @property
     def member_id(self) -> str:
-        """Empty unless the group is stable: there is no leader while members join."""
+        """The member's id; empty unless the group is stable, because it has a leader only then."""
         generation = self._opened().generation_if_stable()
         return "" if generation is None else str(generation.member_id)
 
@@ -257,8 +258,8 @@ class GroupMembership:
     def join(self, timeout_ms: int) -> JoinedGroup | None:
         """Drive the join for at most `timeout_ms`.
 
-        None: not done yet, call again within the session timeout; the request stays in flight.
-        Raises KafkaError for a failure that a retry does not cure.
+        Return None if the join is not complete: call again within the session timeout, the request
+        stays in flight. Raises KafkaError for a failure that a retry does not cure.
         """
         coordinator = self._opened()
         if not self._call(lambda c: bool(c.ensure_active_group(timeout_ms=timeout_ms))):
@@ -271,9 +272,9 @@ class GroupMembership:
         return joined
 
     def poll_heartbeat(self) -> None:
-        """Show that the owner of this membership is alive.
+        """Show that this membership's owner is alive.
 
-        Raises the error that ended the heartbeats or the network thread, which sends them.
+        Raises the error that ended the heartbeats, or the network thread that sends them.
         """
         crash = self._client._net._exception  # noqa: SLF001  nothing public returns it
         if crash is not None:
@@ -284,7 +285,7 @@ class GroupMembership:
         self._call(lambda c: c.maybe_leave_group(reason, timeout_ms=timeout_ms))
 
     def close(self, timeout_ms: int) -> None:
-        """Leave and close all connections; never raises for unreachable brokers."""
+        """Leave the group and close all connections; never raise for unreachable brokers."""
         closings: list[Callable[[], object]] = []
         if self._coordinator is not None:
             closings.append(partial(self._coordinator.close, timeout_ms=timeout_ms))
@@ -293,7 +294,7 @@ class GroupMembership:
         for close in closings:
             try:
                 close()
-            # Any exception: the library raises the one that ended the network thread.
+            # The library may raise any exception, that of the network thread's end.
             except Exception as exc:  # noqa: BLE001
                 _log.warning("leaving the group failed; its session will expire: %s", exc)
 
@@ -331,26 +332,26 @@ _LONGEST_WAIT_S = 0.5
 
 
 class GroupListener(Protocol):
-    """Gets events of the membership, in order, on the group thread."""
+    """A listener for events of the membership, in order, on the group thread."""
 
     def rejoin_needed(self) -> None:
-        """Call `permit_join` once all work has stopped that must not run during a join."""
+        """Ask for `permit_join` once all work has stopped that must not run during a join."""
         ...
 
     def joined(self, joined: JoinedGroup) -> None: ...
 
     def coordinator_lost(self) -> None:
-        """Unreachable, or silent for a session: work may have been given to others."""
+        """Report a coordinator that is unreachable or silent: the work may have another worker."""
         ...
 
     def failed(self, error: BaseException) -> None:
-        """Membership ended for good, and is logged; the worker has to stop."""
+        """Report that the membership has ended for good, and is logged; the worker has to stop."""
         ...
 
 
 @dataclass(slots=True)
 class _Wishes:
-    """Requests of other threads; guarded by the condition."""
+    """Requests of other threads; the condition guards them."""
 
     join_permitted: bool = False
     leave_reason: str | None = None
@@ -359,7 +360,7 @@ class _Wishes:
 
 
 class GroupThread:
-    """Owns the membership; see the module's rules."""
+    """The thread that owns the membership; see the module's rules."""
 
     def __init__(
         self,
@@ -390,14 +391,14 @@ class GroupThread:
 
     @property
     def member_id(self) -> str:
-        """Empty unless this worker is a member of a settled group."""
+        """The member's id; empty unless this worker is a member of a settled group."""
         return self._membership.member_id
 
     def confirmed_s(self) -> float | None:
         """Return when this membership was last known to be intact; thread-safe.
 
-        On the monotonic clock; None: this is not a member. One session timeout later other workers
-        may have its work. A thread that hangs or has died keeps no membership.
+        The time is monotonic, None if this is not a member. One session timeout later other workers
+        may have its work. A thread that hangs or has died does not keep a membership.
         """
         confirmed_s = self._membership.confirmed_s
         if confirmed_s is None or not self._thread.is_alive():
@@ -411,7 +412,7 @@ class GroupThread:
             self._wake()
 
     def leave(self, reason: str) -> None:
-        """Leave now; `rejoin_needed` follows, and the next permitted join makes a new member."""
+        """Leave now; `rejoin_needed` follows, and the next permitted join creates a new member."""
         with self._condition:
             self._wishes.leave_reason = reason
             self._wake()
@@ -426,9 +427,9 @@ class GroupThread:
         self._membership.close(timeout_ms)
 
     def _wake(self) -> None:
-        """Called on the network thread, too, when it learns that a join is needed."""
+        """Wake the thread; the network thread calls this, too, when it learns of a needed join."""
         with self._condition:
-            # A flag beside the notification: the waiter may not have arrived yet.
+            # The flag is needed beside the notification, because the thread may not wait yet.
             self._wishes.look_again = True
             self._condition.notify()
 
@@ -454,7 +455,7 @@ class GroupThread:
             self._membership.leave(reason, self._settings.request_timeout_ms)
         elif permitted and not self._membership.needs_rejoin:
             self._membership.request_rejoin()
-        # The library looks only after its request has timed out, which may take longer.
+        # The library checks only after its request has timed out, which may take longer.
         confirmed_s = self._membership.confirmed_s
         session_s = self._settings.session_timeout_ms / 1000
         if confirmed_s is not None and time.monotonic() - confirmed_s > session_s:

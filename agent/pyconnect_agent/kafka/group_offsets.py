@@ -26,9 +26,9 @@ _SHOWN_MEMBERS = 5
 
 
 class GroupInUseError(KafkaError):
-    """The group has members: only they may change its offsets.
+    """The error of a group with members: only they may change its offsets.
 
-    `members`: some of them by client id and host, empty when they are not known.
+    `members`: some of them by client id and host, empty if they are not known.
     """
 
     def __init__(self, message: str, members: str) -> None:
@@ -37,15 +37,15 @@ class GroupInUseError(KafkaError):
 
 
 def deletion_arguments(config: ClientConfig) -> dict[str, Any]:
-    """Return how `delete` connects; raises WorkerConfigError if this admin client's way is none."""
+    """Return the arguments for `delete`; WorkerConfigError if kafka-python cannot connect so."""
     client_id = config.java_config.get("client.id") or ""
     return clients.client_arguments(kafka_python_config(config.java_config, client_id=client_id))
 
 
 class GroupOffsets:
-    """One consumer group; all requests together have until `deadline`.
+    """One consumer group; all requests together end at `deadline`.
 
-    Its client ends with the last reference. A change raises GroupInUseError and KafkaError.
+    Its client is closed with the last reference. A change raises GroupInUseError and KafkaError.
     """
 
     def __init__(self, config: ClientConfig, group: str, deadline: Deadline) -> None:
@@ -56,7 +56,7 @@ class GroupOffsets:
         self._deadline = deadline
 
     def committed(self) -> tuple[CommittedOffset, ...]:
-        """Return all committed offsets, sorted; none when there is no such group.
+        """Return all committed offsets, sorted; none if the group does not exist.
 
         Raises KafkaError.
         """
@@ -65,7 +65,7 @@ class GroupOffsets:
         return tuple(sorted(CommittedOffset(*at, offset) for at, offset in found.items()))
 
     def commit(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Commit without a membership."""
+        """Commit offsets without being a member."""
         if not positions:
             return
         if negative := [found for found in positions if found.partition < 0]:

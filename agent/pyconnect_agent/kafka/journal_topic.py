@@ -29,7 +29,7 @@ _BATCH = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalPlace:
-    """`create_timeout_ms`, `retry_backoff_ms`: those of the other internal topics."""
+    """The journal's topic; timeout and backoff are those of the other internal topics."""
 
     topic: str
     replication_factor: int
@@ -39,7 +39,7 @@ class JournalPlace:
 
 
 class JournalTopic:
-    """`start` once before the first record."""
+    """The journal in a topic; call `start` once before the first record."""
 
     shared = True
 
@@ -49,7 +49,7 @@ class JournalTopic:
         self._producer: LogProducer | None = None
 
     def start(self) -> None:
-        """Create the topic or check it; WorkerConfigError for one that loses records by keys."""
+        """Create or check the topic; WorkerConfigError for one that is compacted or partitioned."""
         place, admin = self._place, Admin(self._clients.admin)
         spec = TopicSpec(
             name=place.topic,
@@ -71,14 +71,14 @@ class JournalTopic:
         self._producer = LogProducer(place.topic, self._clients.producer, "journal")
 
     def write(self, connector: str | None, record: bytes) -> None:
-        """Write a record and wait for its acknowledgement; raises KafkaError."""
+        """Write a record and wait for its acknowledgement; raise KafkaError if that fails."""
         if self._producer is None:
             raise RetriableKafkaError("The journal is not open yet")
         key = (connector or "").encode(errors="replace")
         self._producer.write([LogRecord(key=key, value=record)], WRITE_TIMEOUT_MS)
 
     def read(self, since_ms: int, timeout_ms: int) -> Iterator[tuple[int, bytes]]:
-        """Yield number and bytes of the records from a time on; raises KafkaError."""
+        """Yield number and bytes of the records from a time on; raise KafkaError if that fails."""
         deadline = Deadline(timeout_ms)
         topic = self._place.topic
         action = f"Failed to read topic '{topic}'"

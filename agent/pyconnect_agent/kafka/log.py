@@ -4,10 +4,10 @@ Kafka: KafkaBasedLog. Differs from Kafka: if the reader raises, only that record
 that reads to the end requests the end offsets, so the tailing thread never waits for an admin
 request.
 
-The end is reached when the tail has read the record before the target, or when a PARTITION_EOF
-event's own offset is at or past it: transaction markers are never delivered, so records alone
-would not get there. Targets are read_uncommitted end offsets; an open transaction blocks a
-read_committed tail until it ends, as intended.
+The tail has reached the end after the record before the target, or after a PARTITION_EOF event
+whose offset is at or past the target: transaction markers are never delivered, so records alone
+would not reach it. Targets are read_uncommitted end offsets; an open transaction blocks a
+read_committed tail until the transaction ends, as intended.
 
 A denied read fails at once: a denial fails the wait for the tail, whereas Kafka's log polls without
 end. The tail itself keeps trying, so a later grant takes effect.
@@ -48,19 +48,19 @@ CONSUMER_FORCED = {
     "enable.auto.offset.store": False,
     "enable.partition.eof": True,
 }
-# librdkafka insists on a group id, which is never used. It would keep 64 MB unread, and what one
-# answer brings beyond: of small records each byte costs five.
+# librdkafka needs a group id, which is never used. By default it would keep 64 MB of unread
+# messages and more from one answer; each byte of small records takes five.
 CONSUMER_DEFAULTS = {
     "group.id": "unused",
     "queued.max.messages.kbytes": 2_048,
     "fetch.max.bytes": 2_097_152,
 }
 
-# How long brokers hold back an answer in which there is nothing, half a second unless set. Only
-# after it are partitions fetched that were not in that request, and is the end known that is
-# behind a transaction's marker.
+# The time for which brokers hold back an empty answer, half a second by default. Only then are
+# partitions fetched that were not in the request, and the end after a transaction's marker is
+# known.
 BRIEF_FETCH = {"fetch.wait.max.ms": 10}
-"""For a short-lived process, whose frequent fetches do not burden the brokers for long."""
+"""For a short-lived process, whose frequent fetches burden the brokers only briefly."""
 TRANSACTIONAL_FETCH = {"fetch.wait.max.ms": 20}
 """For a topic with transactional writers. Debezium reads its offset after each transaction."""
 
@@ -88,17 +88,17 @@ _ADMIN_TIMEOUT_MS = 30_000
 _RETRY_BACKOFF_S = 0.1
 _RETRY_BACKOFF_MAX_S = 10.0
 _WARNING_PAUSE_S = 2.0
-"""The least pause between retries that is logged as a warning; shorter ones take 3 s together."""
+"""The least pause between retries that is logged as a warning; shorter pauses sum up to 3 s."""
 _TELL_EVERY_S = 30.0
 
-# Java workers look for a key where murmur2 puts it; librdkafka's default is CRC32.
+# Java workers look for a key in the partition of murmur2; librdkafka's default is CRC32.
 _PRODUCER_FORCED = {"partitioner": "murmur2_random"}
 _PRODUCER_DEFAULTS = {"linger.ms": 0}
 _AskOffsets = Callable[[Admin, str, Sequence[int], int], Mapping[int, int]]
 
 
 class ReadRecord(NamedTuple):
-    """A record of the topic; `timestamp_ms` is epoch milliseconds, 0 when it has none."""
+    """A record of the topic; `timestamp_ms` is epoch milliseconds, 0 without a timestamp."""
 
     partition: int
     offset: int
@@ -108,23 +108,23 @@ class ReadRecord(NamedTuple):
 
 
 class LogReader(Protocol):
-    """Gets every record, on the tailing thread."""
+    """A reader that gets every record, on the tailing thread."""
 
     def apply(self, record: ReadRecord) -> None:
-        """Take one record. An exception is logged and loses this record only."""
+        """Take one record; an exception is logged, and only this record is lost."""
         ...
 
     def applied(self) -> None:
-        """Publish the records so far; called after each batch, before waiters are woken."""
+        """Publish the records so far; called after each batch, before waiting threads go on."""
         ...
 
     def caught_up(self) -> None:
-        """Called once after the first read to the end, before `start` returns."""
+        """Note the end of the first read, before `start` returns."""
         ...
 
 
 class Log(Protocol):
-    """The log for the stores; `CompactedLog` implements it."""
+    """The log as the stores use it; `CompactedLog` implements it."""
 
     def start(self, reader: LogReader) -> None: ...
     def stop(self) -> None: ...
@@ -138,7 +138,7 @@ class Log(Protocol):
 class LogClients:
     """librdkafka configurations, complete except for settings that the log adds.
 
-    `producer` None: the log is only read; writing to it raises KafkaError.
+    `producer` None: the log is only read, and a write raises KafkaError.
     """
 
     producer: clients.ClientConfig | None
@@ -160,7 +160,7 @@ class CompactedLog:
         self._thread: long_lived.Thread | None = None
         self._partitions: tuple[int, ...] = ()
         self._stopping = threading.Event()
-        # Guards what follows; notified when any of it changes.
+        # This condition guards the fields below; it is notified of each change.
         self._progress = threading.Condition()
         self._reached: dict[int, int] = {}
         self._first_targets: Mapping[int, int] | None = None
@@ -169,13 +169,13 @@ class CompactedLog:
 
     @property
     def partition_count(self) -> int:
-        """Known once started."""
+        """The number of partitions, known after `start`."""
         return len(self._partitions)
 
     def start(self, reader: LogReader) -> None:
-        """Create or check the topic, read it to its end, go on tailing.
+        """Create or check the topic, read it to its end, and start the tailing thread.
 
-        WorkerConfigError for a topic with the wrong policy or number of partitions,
+        Raises WorkerConfigError for a topic with the wrong policy or number of partitions, and
         WorkerStartError if the topic cannot be read.
         """
         self._reader = reader
@@ -191,7 +191,8 @@ class CompactedLog:
                 )
             self._open_consumer()
             deadline = Deadline(READ_AT_START_TIMEOUT_MS)
-            # Where the tail begins, so that no caller waits for the EOF of an empty partition.
+            # The tail begins at these offsets, so that no caller waits for the EOF of an empty
+            # partition.
             self._reached = dict(self._offsets(Admin.beginning_offsets, deadline))
             self._first_targets = self._offsets(Admin.end_offsets, deadline)
             self._thread = long_lived.Thread(self._thread_name, self._tail)
@@ -221,7 +222,7 @@ class CompactedLog:
     def read_to_end(self, timeout_ms: float) -> None:
         """Return once the reader got every record that was written before this call.
 
-        RetriableKafkaError at the deadline, AuthorizationError if reading the topic is denied.
+        Raises RetriableKafkaError at the deadline, AuthorizationError if reading is denied.
         """
         deadline = Deadline(timeout_ms)
         self.flush(deadline.remaining_ms())
@@ -237,7 +238,7 @@ class CompactedLog:
         self._open_producer().send(record, on_delivery)
 
     def flush(self, timeout_ms: float) -> None:
-        """Wait for outstanding writes; RetriableKafkaError at the deadline."""
+        """Wait for outstanding writes; raise RetriableKafkaError at the deadline."""
         if self._clients.producer is not None:
             self._open_producer().flush(timeout_ms)
 
@@ -251,14 +252,14 @@ class CompactedLog:
             {**CONSUMER_DEFAULTS, **self._clients.consumer, **CONSUMER_FORCED}
         )
         name = self._topic.name
-        # So that the consumer starts at once and not after a second.
+        # Known leaders let the consumer start at once, and not after a second.
         action = f"Failed to look up the leaders of topic '{name}'"
         with errors.translated(action):
             found = self._consumer.list_topics(name, timeout=METADATA_TIMEOUT_MS / 1000)
         topic = found.topics.get(name)
         if topic is not None and failures.code_of(topic.error) in failures.TOPIC_NOT_AUTHORIZED:
             raise self._denied(topic.error, action)
-        # From the beginning: this consumer never uses committed offsets of the group id.
+        # The consumer starts at the beginning, and never uses committed offsets of the group id.
         self._consumer.assign(
             [
                 ClientTopicPartition(name, partition, OFFSET_BEGINNING)
@@ -278,7 +279,7 @@ class CompactedLog:
         return denial
 
     def _await_tail(self, has_come: Callable[[], bool], deadline: Deadline) -> None:
-        """Wait until the tail has reached a position; log at intervals that it has not."""
+        """Wait until the tail has reached a position; log at intervals while it has not."""
         name = self._topic.name
         while True:
             with self._progress:
@@ -299,7 +300,7 @@ class CompactedLog:
             _log.warning("Topic is not read to its end yet, waiting", extra={"topic": name})
 
     def _offsets(self, ask: _AskOffsets, deadline: Deadline) -> Mapping[int, int]:
-        """Ask for offsets by partition, repeating what is retriable until the deadline.
+        """Return offsets by partition; repeat retriable requests until the deadline.
 
         The pauses grow. The first failures are not logged as warnings, because the partitions of a
         new topic have no leader for a moment.
@@ -327,7 +328,7 @@ class CompactedLog:
         )
 
     def _tail(self) -> None:
-        """Run on the tailing thread until stopped; no failure of the client ends it.
+        """Run the tailing thread until it is stopped; client failures do not end it.
 
         Any other exception ends the process: its view of the topic would stay out of date.
         """
@@ -349,8 +350,8 @@ class CompactedLog:
             self._close_consumer()
 
     def _read_batch(self) -> None:
-        # `consume` waits its whole timeout for a full batch; waiting for the first message only
-        # gives each record to its readers at once.
+        # `consume` waits its whole timeout for a full batch; with a wait for the first message
+        # only, readers get each record at once.
         first = self._consumer.poll(_POLL_S)
         if first is None:
             return

@@ -19,29 +19,29 @@ _log = logging.getLogger(__name__)
 
 
 class OffsetImage:
-    """Implements `log.LogReader`. Each answer reflects all records that were read so far."""
+    """The `log.LogReader` of offsets. Each answer reflects all records that were read so far."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._offsets = OffsetLog()
 
     def lookup(self, keys: Sequence[bytes]) -> dict[bytes, bytes | None]:
-        """Find values by key, also under keys of equal content."""
+        """Return values by key; keys with equal content are the same."""
         with self._lock:
             return {key: self._offsets.lookup(key) for key in keys}
 
     def plan_write(self, entries: Mapping[bytes, bytes | None]) -> tuple[LogRecord, ...]:
-        """Turn entries into records under the keys in use; see `OffsetLog.plan_write`."""
+        """Return the records that write entries under keys in use; see `OffsetLog.plan_write`."""
         with self._lock:
             return self._offsets.plan_write(entries.items())
 
     def keys_in_use(self, keys: Sequence[bytes]) -> dict[bytes, tuple[bytes, ...]]:
-        """Find the live raw keys of equal content, newest first; none for a key not in use."""
+        """Return the live raw keys of equal content, newest first; none for a key not in use."""
         with self._lock:
             return {key: self._offsets.keys_in_use(key) for key in keys}
 
     def connector_entries(self, connector: str) -> dict[bytes, bytes]:
-        """Every live raw entry of a connector."""
+        """Return every live raw entry of a connector."""
         with self._lock:
             return self._offsets.connector_entries(connector)
 
@@ -52,7 +52,7 @@ class OffsetImage:
             log_notices(_log, notices)
 
     def applied(self) -> None:
-        """Offsets are visible as soon as they are applied."""
+        """Do nothing: offsets are visible as soon as they are applied."""
 
     def caught_up(self) -> None:
-        """Offsets are visible as soon as they are applied."""
+        """Do nothing: offsets are visible as soon as they are applied."""

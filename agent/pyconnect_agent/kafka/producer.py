@@ -34,20 +34,20 @@ _POLL_S = 0.1
 _ROOM_WAIT_S = 0.01
 
 OnDelivery = Callable[[KafkaError | None], None]
-"""Called once per record: None when acknowledged."""
+"""Called once per record, with None for an acknowledged one."""
 _Report = Callable[[Any, Any], None]
-"""The same as librdkafka calls it: with its error and the message."""
+"""librdkafka's delivery callback, with its error and the message."""
 
 
 class LeaderWriter(Protocol):
     """The leader's writer of records that only a leader may write.
 
-    Plain while `exactly.once.source.support` is `disabled`; a transactional writer, which fences
-    the leader before, for `preparing` and `enabled` (KIP-618).
+    The writer is plain while `exactly.once.source.support` is `disabled`. For `preparing` and
+    `enabled` it is transactional and fences the previous leader (KIP-618).
     """
 
     def claim(self) -> None:
-        """Make this worker the only one that may write; harmless if it is already."""
+        """Make this worker the only one that may write; without effect if it is already."""
         ...
 
     def write(self, records: Sequence[LogRecord], timeout_ms: int) -> None:
@@ -60,7 +60,7 @@ class LeaderWriter(Protocol):
 
 
 class AcknowledgedWrite:
-    """Counts the acknowledgements of one batch and wakes the waiting thread."""
+    """The acknowledgements of one batch, for which a thread waits."""
 
     def __init__(self, count: int) -> None:
         self._missing = count
@@ -71,7 +71,7 @@ class AcknowledgedWrite:
             self._done.set()
 
     def delivered(self, failure: KafkaError | None) -> None:
-        """The first failure ends the wait."""
+        """Count a delivery; the first failure ends the wait."""
         with self._lock:
             self._missing -= 1
             if failure is not None and self._failure is None:
@@ -80,7 +80,7 @@ class AcknowledgedWrite:
                 self._done.set()
 
     def wait(self, deadline: Deadline, action: str) -> None:
-        """Wait for all; RetriableKafkaError at the deadline, or the first failure."""
+        """Wait for all; raise RetriableKafkaError at the deadline, or the first failure."""
         if not self._done.wait(deadline.remaining_s()):
             raise RetriableKafkaError(f"{action}: timed out waiting for acknowledgement")
         if self._failure is not None:
@@ -88,7 +88,7 @@ class AcknowledgedWrite:
 
 
 class LogProducer:
-    """Writes records to one topic."""
+    """A producer that writes records to one topic."""
 
     def __init__(self, topic: str, config: clients.ClientConfig, thread_name: str) -> None:
         self._topic = topic
@@ -99,7 +99,7 @@ class LogProducer:
         self._thread.start()
 
     def send(self, record: LogRecord, on_delivery: OnDelivery) -> None:
-        """Queue one record without waiting; RetriableKafkaError when the queue is full."""
+        """Queue one record without waiting; raise RetriableKafkaError if the queue is full."""
         self._produce(record, self._reporting_to(on_delivery))
 
     def write(self, records: Sequence[LogRecord], timeout_ms: float) -> None:
@@ -115,7 +115,7 @@ class LogProducer:
         pending.wait(deadline, self._action)
 
     def flush(self, timeout_ms: float) -> None:
-        """Wait until nothing is outstanding; RetriableKafkaError at the deadline."""
+        """Wait for all outstanding records; raise RetriableKafkaError at the deadline."""
         if len(self._producer) and self._producer.flush(timeout_ms / 1000):
             raise RetriableKafkaError(
                 f"Timed out after {int(timeout_ms)} ms while flushing writes to topic "
@@ -170,7 +170,7 @@ class LogProducer:
 
 
 class PlainLeaderWriter:
-    """Any worker may write: a claim does nothing and fences no producer."""
+    """A writer that each worker may use: a claim does nothing and fences no producer."""
 
     def __init__(self, write: Callable[[Sequence[LogRecord], int], None]) -> None:
         self._write = write
@@ -186,7 +186,7 @@ class PlainLeaderWriter:
 
 
 class TransactionalLeaderWriter:
-    """Writes with the leader's transactional id, which fences the leader before (KIP-618).
+    """A writer with the leader's transactional id, which fences the previous leader (KIP-618).
 
     Kafka: the fencable producer of KafkaConfigBackingStore. Every failure releases the right: the
     herder claims it again once it knows that it still leads. One thread at a time.
@@ -198,7 +198,7 @@ class TransactionalLeaderWriter:
         self._producer: Any = None
 
     def claim(self) -> None:
-        """Fence the id's producer unless this worker holds it; KafkaError if impossible."""
+        """Fence the id's producer unless this worker holds the right; KafkaError if that fails."""
         if self._producer is not None:
             return
         producer = clients.create_producer(self._config)
@@ -209,7 +209,7 @@ class TransactionalLeaderWriter:
         self._producer = producer
 
     def write(self, records: Sequence[LogRecord], timeout_ms: int) -> None:
-        """Write all records in one transaction; PrivilegedWriteError releases the right."""
+        """Write all records in one transaction; PrivilegedWriteError means a released right."""
         if self._producer is None:
             raise PrivilegedWriteError(
                 "Cannot produce to config topic without claiming write privileges first"
@@ -219,7 +219,7 @@ class TransactionalLeaderWriter:
             self._producer.begin_transaction()
             for record in records:
                 self._producer.produce(self._topic, value=record.value, key=record.key)
-            # Committing flushes too, but a commit that timed out cannot be aborted.
+            # A commit flushes too, but a commit that timed out cannot be aborted.
             if self._producer.flush(deadline.remaining_s()):
                 raise TimeoutError("timed out waiting for acknowledgement")
             self._producer.commit_transaction(deadline.remaining_s())

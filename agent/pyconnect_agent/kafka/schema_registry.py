@@ -2,7 +2,7 @@
 
 An adapter of `confluent_kafka.schema_registry`, which needs one of the extras `avro`, `json-schema`
 and `protobuf`; the only place that translates its errors. A registry that cannot be reached, is
-overloaded or fails is a RetriableException; its refusal is a DataException. Threads: an instance
+overloaded or fails gives a RetriableException, and a refusal a DataException. Threads: an instance
 serves one thread.
 """
 
@@ -36,7 +36,7 @@ _DEFAULTS: Mapping[str, object] = {
 
 @dataclass(frozen=True, slots=True)
 class SchemaReference:
-    """Another schema that a schema imports under `name`."""
+    """A schema that another schema imports under `name`."""
 
     name: str
     subject: str
@@ -54,12 +54,12 @@ class RegistrySchema:
 
 
 class RegistryClient:
-    """Looks schemas up and registers them; the client caches what it has seen."""
+    """A client that looks schemas up and registers them; it caches the schemas that it has seen."""
 
     def __init__(self, settings: Mapping[str, object]) -> None:
         """Take the client's own settings: `url`, `basic.auth.user.info`, `ssl.ca.location`, ….
 
-        Connects to nothing yet. Raises ConfigException for wrong settings.
+        The client does not connect yet. Raises ConfigException for wrong settings.
         """
         from confluent_kafka import schema_registry
 
@@ -72,13 +72,13 @@ class RegistryClient:
             raise ConfigException(f"The schema registry's settings are wrong: {error}") from error
 
     def register(self, subject: str, schema: RegistrySchema, *, normalize: bool) -> int:
-        """Return the id of the schema in `subject`, registered there unless it is."""
+        """Return the id of the schema in `subject`; register the schema there if it is new."""
         action, given = f"register a schema in subject {subject}", self._to_client(schema)
         register = self._client.register_schema
         return int(_call(action, lambda: register(subject, given, normalize_schemas=normalize)))
 
     def lookup(self, subject: str, schema: RegistrySchema, *, normalize: bool) -> int:
-        """Return the id of a schema that `subject` has; DataException when it has not."""
+        """Return the id of a schema in `subject`; raise DataException if the subject lacks it."""
         action, given = f"find a schema in subject {subject}", self._to_client(schema)
         look_up = self._client.lookup_schema
         return _id(_call(action, lambda: look_up(subject, given, normalize_schemas=normalize)))

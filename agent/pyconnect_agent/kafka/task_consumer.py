@@ -1,8 +1,8 @@
 """A sink task's consumer: group membership, positions, pause, commits with their results.
 
-Adds functions of Java's consumer that librdkafka lacks: a position right after the assignment,
-seeks at any time, and a result for each single asynchronous commit. Everything runs on the task's
-thread; rebalances happen inside `poll`, `commit_sync` and `close`.
+The module adds functions of Java's consumer that librdkafka lacks: a position right after the
+assignment, seeks at any time, and a result for each asynchronous commit. All calls run on the
+task's thread; rebalances happen inside `poll`, `commit_sync` and `close`.
 """
 
 # ruff: noqa: SLF001 - the names of librdkafka's own codes start with an underscore
@@ -40,8 +40,8 @@ LOG = logging.getLogger(__name__)
 TUNING: Mapping[str, Any] = {
     # The default of a second starves a consumer that is faster than its queue.
     "fetch.queue.backoff.ms": 10,
-    # Messages in the client's queue take memory of the task's process: twice as many of 100 bytes
-    # took 8 MiB more, and were no quicker.
+    # Queued messages take memory of the task's process: twice as many of 100 bytes took 8 MiB more,
+    # and were not faster.
     "queued.min.messages": 10_000,
     "queued.max.messages.kbytes": 8_192,
 }
@@ -85,7 +85,7 @@ CommitCallback = Callable[[AgentKafkaError | None], None]
 
 
 class ConsumedMessage(Protocol):
-    """The client's message; every value is a method."""
+    """The client's message, whose values are methods."""
 
     def topic(self) -> str: ...
     def partition(self) -> int: ...
@@ -107,7 +107,7 @@ def message_of(
     value: bytes | None,
     headers: Sequence[tuple[str, bytes | None]],
 ) -> ConsumedMessage:
-    """Return a record as a consumer would have it, with the time of its creation if it has one."""
+    """Return a record as a message; its timestamp is the time of creation, if there is one."""
     timestamp = (TIMESTAMP_CREATE_TIME, -1 if timestamp_ms is None else timestamp_ms)
     message: Any = Message(
         topic=topic,
@@ -122,10 +122,10 @@ def message_of(
 
 
 class RebalanceListener(Protocol):
-    """Called inside `poll` and `close`; must not raise."""
+    """A listener that is called inside `poll` and `close`, and must not raise."""
 
     def on_assigned(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Called with new partitions and their start positions; may call `seek` and `pause`."""
+        """Take new partitions and their start positions; may call `seek` and `pause`."""
         ...
 
     def on_revoked(self, partitions: Sequence[TopicPartition]) -> None: ...
@@ -133,7 +133,7 @@ class RebalanceListener(Protocol):
 
 
 class GroupMetadata(TypedDict):
-    """A membership in a group; `member` is empty before the first rebalance has ended."""
+    """A membership in a group; `member` is empty before the end of the first rebalance."""
 
     group: str
     generation: int
@@ -142,7 +142,7 @@ class GroupMetadata(TypedDict):
 
 
 class TaskConsumer:
-    """Consumes for one sink task."""
+    """The consumer of one sink task."""
 
     def __init__(self, config: Mapping[str, Any], listener: RebalanceListener) -> None:
         self._listener = listener
@@ -154,7 +154,8 @@ class TaskConsumer:
         )
         self._reset_policy = str(config.get("auto.offset.reset", "earliest"))
         if self._reset_policy.startswith(BY_DURATION):
-            # The client then reports a position that is out of range, and does not move it.
+            # With this setting the client reports a position that is out of range, and does not
+            # move it.
             config = {**config, "auto.offset.reset": "error"}
         self._assignment: set[TopicPartition] = set()
         self._starting: dict[TopicPartition, int] | None = None
@@ -170,7 +171,7 @@ class TaskConsumer:
         self._offset_reader: Consumer | None = None
         self._keeps_metadata = False
         self._read_group_metadata()
-        # Its messages are `ConsumedMessage`s, although the client types each accessor as optional.
+        # The messages are `ConsumedMessage`s; the client types each accessor as optional.
         self._consume: Callable[[int, float], list[Any]] = self._consumer.consume
 
     def subscribe(self, topics: Sequence[str]) -> None:
@@ -182,7 +183,7 @@ class TaskConsumer:
         )
 
     def subscribe_pattern(self, pattern: str) -> None:
-        """Consume the topics whose whole name matches, in Java's syntax; `poll` follows changes.
+        """Consume topics whose whole name matches, in Java's syntax; `poll` follows changes.
 
         Raises re.error.
         """
@@ -218,7 +219,7 @@ class TaskConsumer:
         return messages
 
     def _was_out_of_range(self, message: ConsumedMessage) -> bool:
-        """Return whether a message was the client's report of it; the partition has moved then."""
+        """Return whether the message reports a position out of range; also move the position."""
         failure = message.error()
         if failure is None or failure.code() != KafkaError._AUTO_OFFSET_RESET:
             return False
@@ -276,7 +277,7 @@ class TaskConsumer:
         self._apply(self._consumer.resume, wanted)
 
     def commit_sync(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Raises KafkaError."""
+        """Commit and wait; raise KafkaError if that fails."""
         with errors.translated("Failed to commit offsets", self._translated):
             results = self._consumer.commit(offsets=_client_offsets(offsets), asynchronous=False)
         for result in results or ():
@@ -301,13 +302,14 @@ class TaskConsumer:
         Raises KafkaError.
         """
         if self._offset_reader is None:
-            # A call of the consumer would wait for the end of the rebalance that waits for it.
+            # The consumer's own call would wait for the end of a rebalance, which waits for this
+            # thread.
             self._offset_reader = create_consumer(self._reader_config)
         return self._committed(self._offset_reader, [ClientPartition(*each) for each in partitions])
 
     @property
     def group_metadata(self) -> GroupMetadata:
-        """Return what a transaction that commits the group's offsets needs. On any thread."""
+        """Return the data with which a transaction commits the group's offsets. On any thread."""
         self._keeps_metadata = True
         return self._metadata
 
@@ -327,7 +329,7 @@ class TaskConsumer:
         if not wanted:
             return
         if self._starting is not None:
-            # The client does not know these partitions yet; `_on_assign` pauses them.
+            # The client does not know the starting partitions yet; `_on_assign` pauses them.
             wanted = wanted - self._starting.keys()
         with errors.translated("Failed to pause or resume partitions"):
             call([ClientPartition(p.topic, p.partition) for p in wanted])
@@ -379,7 +381,7 @@ class TaskConsumer:
             consumer.unassign()
 
     def _positions(self, consumer: Consumer, partitions: list[Any]) -> dict[TopicPartition, int]:
-        """Return start positions: the committed offset, else the one of the reset policy."""
+        """Return start positions: the committed offset, or else that of the reset policy."""
         if not partitions:
             return {}
         found = self._committed(consumer, partitions)
@@ -394,7 +396,7 @@ class TaskConsumer:
     def _committed(
         self, consumer: Consumer, partitions: list[Any]
     ) -> dict[TopicPartition, int | None]:
-        """Return the committed offsets of partitions, None without one. Raises KafkaError."""
+        """Return the partitions' committed offsets, None without one. Raises KafkaError."""
         with errors.translated("Failed to read the positions of partitions", self._translated):
             found = consumer.committed(partitions, timeout=POSITION_TIMEOUT_S)
         for each in found:
@@ -431,8 +433,8 @@ class TaskConsumer:
             raise AgentKafkaError(
                 f"Undefined offset with no reset policy for partitions: [{names}]"
             )
-        # Kafka's special timestamps -2 and -1 ask for the first and the next offset, others for
-        # the first record that is not older.
+        # The timestamps -2 and -1 ask for the first and the next offset; others for the first
+        # record that is not older.
         asked = [ClientPartition(p.topic, p.partition, reset) for p in partitions]
         positions: dict[TopicPartition, int] = {}
         deadline = time.monotonic() + POSITION_TIMEOUT_S
@@ -444,7 +446,7 @@ class TaskConsumer:
                 if place.error is None and place.offset >= 0:
                     positions[partition] = place.offset
                 elif place.error is None:
-                    # All records are older.
+                    # All records are older than the timestamp.
                     asked.append(ClientPartition(place.topic, place.partition, OFFSET_END))
                 elif _passes(place.error) and time.monotonic() < deadline:
                     # A logical position cannot be used to rewind.
@@ -473,10 +475,10 @@ def _fingerprint(partitions: Iterable[Any]) -> frozenset[tuple[str, int, int]]:
 
 
 def parse_group_metadata(written: bytes) -> GroupMetadata:
-    """Return what the client has written of its membership.
+    """Return the membership from the bytes that the client has written.
 
     The form is `CGMDv2:`, the generation in four bytes of the machine's order, group and member
-    with a zero byte behind each, and one byte: 0 if the instance's id and a zero byte follow.
+    with a zero byte after each, and one byte: 0 if the instance's id and a zero byte follow.
     """
     magic, rest = written[:7], written[7:]
     assert magic == b"CGMDv2:"

@@ -1,17 +1,17 @@
 """A source task's producers, plain and transactional (KIP-618, KIP-98).
 
-The hot call is the client's own `produce`, without a wrapper; this module has the rest:
-back-pressure, waits, translation of errors. Used by one task thread; `serve` also by the thread
-that serves callbacks while the task blocks in `poll`.
+The frequent call is the client's own `produce`, without a wrapper; this module has the rest:
+back-pressure, waits, translation of errors. One task thread uses a producer; the thread that serves
+callbacks while the task blocks in `poll` also calls `serve`.
 
 Many records go through the same `produce`, called from C with all arguments by position, which
 takes 0.35 us a record; keywords cost as much again. The client's `produce_batch` is not used: it
 takes 0.5 us, drops headers silently, refuses timestamps, ignores the partition of a message, and
 continues after a refused record.
 
-Each call of a transaction runs in short slices that are repeated, so that a stopping task does not
-wait in one; librdkafka continues the same call. The first error that is not retriable ends the
-call. Used by one thread.
+Each call of a transaction is repeated in short slices, so that a stopping task does not wait long;
+librdkafka continues the same call. The first error that is not retriable ends the call. One thread
+uses a transactional producer.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LOG = logging.getLogger(__name__)
 CLIENT_ERRORS = failures.CLIENT_ERRORS
 
 TUNING: Mapping[str, Any] = {
-    # Few large requests: with librdkafka's small batches the rate is a third lower.
+    # Few large requests are better: librdkafka's small batches lower the rate by a third.
     "batch.size": 1_000_000,
     "batch.num.messages": 1_000_000,
     "linger.ms": 5,
@@ -52,7 +52,7 @@ TUNING: Mapping[str, Any] = {
 """Defaults below the user's settings, in librdkafka's names."""
 
 FORCED: Mapping[str, Any] = {
-    # Each waiting record also has a callback in Python, which the limit in bytes does not count.
+    # Each waiting record also has a Python callback, which the limit in bytes does not count.
     "queue.buffering.max.messages": 100_000
 }
 
@@ -66,7 +66,7 @@ KafkaHeaders: TypeAlias = list[tuple[str, bytes | None]]
 
 
 class DeliveredMessage(Protocol):
-    """The arguments of a delivery callback about a record in Kafka."""
+    """The arguments of a delivery callback for a record that is in Kafka."""
 
     def topic(self) -> str | None: ...
     def partition(self) -> int | None: ...
@@ -75,7 +75,7 @@ class DeliveredMessage(Protocol):
 
 
 class RecordColumns(Protocol):
-    """Many records, in the order of their sending; all columns are as long as `values`."""
+    """Many records, in the order of sending; all columns are as long as `values`."""
 
     @property
     def topics(self) -> Sequence[str]: ...
@@ -95,11 +95,11 @@ OnDelivery: TypeAlias = Callable[[Any, DeliveredMessage], None]
 
 
 class TaskProducer:
-    """Sends a task's records.
+    """A producer of a task's records.
 
     `produce(topic, value, key, partition, on_delivery, timestamp, headers)` is the client's method;
-    it raises BufferError when its queue is full and `CLIENT_ERRORS` otherwise. `on_delivery` gets
-    the client's error (None on success) and a `DeliveredMessage`. `make_admin`: makes a client that
+    it raises BufferError if its queue is full, and otherwise `CLIENT_ERRORS`. `on_delivery` gets
+    the client's error (None on success) and a `DeliveredMessage`. `make_admin` makes a client that
     asks the same brokers for leaders.
     """
 
@@ -114,10 +114,10 @@ class TaskProducer:
         self._max_message_bytes = int(config.get("message.max.bytes", MAX_REQUEST_BYTES))
 
     def produce_many(self, records: RecordColumns, on_delivery: Iterable[OnDelivery | None]) -> int:
-        """Produce records, each with its callback; return how many were accepted.
+        """Produce records, each with its callback; return the number of accepted records.
 
-        These are all of them, or those before the first one that `produce` refuses. A call of
-        `produce` with that record raises the reason.
+        The accepted records are all, or those before the first one that `produce` refuses. A call
+        of `produce` with that record raises the reason.
         """
         left = iter(records.values)
         calls = map(
@@ -127,7 +127,7 @@ class TaskProducer:
             records.keys,
             records.partitions,
             on_delivery,
-            # The place of `on_delivery`, which is another word for the callback before it.
+            # The place of `on_delivery`, which is a second name of the callback before it.
             repeat(None),
             records.timestamps,
             records.headers,
@@ -141,19 +141,19 @@ class TaskProducer:
     def serve(self, timeout_s: float = 0.0) -> int:
         """Run the callbacks that are due; return their number.
 
-        Raises KafkaError once the producer cannot continue, for instance because it was fenced.
+        Raises KafkaError once the producer cannot continue, for example because it was fenced.
         """
         with errors.translated("The producer cannot continue"):
             return int(self._producer.poll(timeout_s))
 
     def in_flight(self) -> int:
-        """Records and callbacks not yet served."""
+        """Return the number of records and callbacks that are not served yet."""
         return len(self._producer)
 
     def drain(self, timeout_s: float, *, until: Callable[[], bool]) -> bool:
-        """Serve callbacks until `until()`; return False if the time is over first.
+        """Serve callbacks until `until()`; return False if the time ends first.
 
-        Records that still linger are sent at once. Raises KafkaError as `serve` does.
+        Lingering records are sent at once. Raises KafkaError as `serve` does.
         """
         deadline = time.monotonic() + timeout_s
         while not until():
@@ -167,12 +167,12 @@ class TaskProducer:
     def open_topic(self, topic: str, *, give_up: Callable[[], bool]) -> None:
         """Wait until a topic's first record is delivered and its partitions have leaders.
 
-        The first wait takes as long as it takes. Raises KafkaError as `serve` does.
+        The first wait has no limit. Raises KafkaError as `serve` does.
 
-        The client makes its next request before the last one is answered, also with
+        The client sends its next request before the last one is answered, also with
         `max.in.flight.requests.per.connection=1`. A broker that does not yet know that it leads a
-        new partition may refuse one request and accept the next one: the refused records are
-        repeated behind the others, if the producer is not idempotent.
+        new partition may refuse one request and accept the next one. Unless the producer is
+        idempotent, the refused records are then repeated after the later ones.
         """
         while self.in_flight() and not give_up():
             self.drain(PRODUCE_SLICE_S, until=lambda: self.in_flight() == 0)
@@ -181,7 +181,7 @@ class TaskProducer:
         except failures.CLIENT_ERRORS as exc:
             LOG.info("partitions of a topic are not known", extra={"reason": str(exc)})
             return
-        # The leader of a single partition has just taken a record.
+        # The leader of a single partition has just accepted a record.
         if len(found) > 1 and self._make_admin is not None:
             if self._admin is None:
                 self._admin = self._make_admin()
@@ -202,19 +202,19 @@ class TaskProducer:
         )
 
     def _grant(self, failure: Any, topics: Collection[str]) -> str:  # noqa: ARG002  subclasses use it
-        """Return the right that lacks if `failure` is a denial of records to `topics`."""
+        """Return the missing right if `failure` is a denial of records to `topics`."""
         names = ", ".join(f"'{topic}'" for topic in sorted(topics))
         word = "topic" if len(topics) == 1 else "each of the topics"
         return f"Write on {word} {names} to the principal of the producer '{self._client_id}'"
 
     @staticmethod
     def is_asynchronous(failure: BaseException) -> bool:
-        """Return whether Java's producer reports this by callback instead of raising it in send."""
-        # The client raises it once it knows of the topic, so the moment depends on answers.
+        """Return whether Java's producer reports this by callback instead of raising in send."""
+        # The client raises the error once it knows the topic, so the moment depends on answers.
         return failures.code_of(failure) in _ASYNCHRONOUS
 
     def close(self, timeout_s: float) -> None:
-        """Wait for records in flight, then drop the rest."""
+        """Wait for records in flight, then drop the others."""
         try:
             if timeout_s > 0:
                 self._producer.flush(timeout_s)
@@ -233,7 +233,7 @@ DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 
 
 class TransactionalProducer(TaskProducer):
-    """`max_block_ms`: Java's `max.block.ms`, None without limit."""
+    """A transactional producer; `max_block_ms` is Java's `max.block.ms`, None without limit."""
 
     def __init__(self, config: Mapping[str, Any], max_block_ms: int | None = None) -> None:
         super().__init__(config)
@@ -245,7 +245,7 @@ class TransactionalProducer(TaskProducer):
         )
 
     def init(self, give_up: Callable[[], bool]) -> bool:
-        """Fence every producer of this id and end its transaction; False when given up before.
+        """Fence producers of this id and end its transaction; return False if the caller gave up.
 
         Raises KafkaError.
         """
@@ -253,13 +253,13 @@ class TransactionalProducer(TaskProducer):
             return initialise(self._producer, self._limit(), give_up)
 
     def begin(self) -> None:
-        """Raises KafkaError."""
+        """Begin a transaction. Raises KafkaError."""
         with errors.translated("Failed to begin a transaction"):
             self._producer.begin_transaction()
         self._in_transaction = True
 
     def commit(self, topics: Collection[str] = ()) -> None:
-        """Deliver everything, then commit. `topics`: those of the records.
+        """Deliver all records, then commit. `topics` are those of the records.
 
         After a KafkaError the transaction is not committed, unless the broker's answer was lost.
         """
@@ -270,7 +270,7 @@ class TransactionalProducer(TaskProducer):
         except KafkaError as exc:
             if failures.code_of(exc.__cause__) != failures.UNDELIVERED:
                 raise
-            # librdkafka only counts the records that it gave up before it sent them.
+            # librdkafka only counts records that it gave up before sending.
             denial = self._denial(topics)
             if denial is None:
                 raise
@@ -280,8 +280,8 @@ class TransactionalProducer(TaskProducer):
     def abort(self) -> None:
         """Drop the records since `begin`. Raises KafkaError.
 
-        Records in flight are delivered first. The broker refuses to register a partition while it
-        ends the previous transaction, and librdkafka repeats the request. If librdkafka aborts
+        Records in flight are delivered first. While the broker ends the previous transaction, it
+        refuses to register a partition, and librdkafka repeats the request. If librdkafka aborts
         meanwhile, the broker does not know the new transaction yet: a fatal error
         (INVALID_TXN_STATE).
         """
@@ -291,7 +291,7 @@ class TransactionalProducer(TaskProducer):
         self._repeat(self._producer.abort_transaction, "Failed to abort the transaction")
 
     def close(self, timeout_s: float) -> None:  # noqa: ARG002  what no commit waited for is lost
-        """Abort an open transaction: librdkafka does not, and its readers would wait."""
+        """Abort an open transaction: librdkafka does not, and readers would wait for its end."""
         try:
             self._producer.purge()
             if self._in_transaction:
@@ -302,7 +302,7 @@ class TransactionalProducer(TaskProducer):
             LOG.info("left a transaction to the broker", extra={"reason": str(exc)})
 
     def explain(self, failure: Any, topic: str, size: int) -> KafkaError:
-        """Return the error of a record; once the producer cannot go on, the error that ended it."""
+        """Return the error of a record, or the error that ended the producer."""
         if failures.code_of(failure) == failures.FATAL:
             try:
                 self._producer.begin_transaction()
@@ -311,7 +311,7 @@ class TransactionalProducer(TaskProducer):
         return super().explain(failure, topic, size)
 
     def _denial(self, topics: Collection[str]) -> KafkaError | None:
-        """Return why one of the topics takes no records; None where the brokers name no reason."""
+        """Return why one of the topics accepts no records; None if the brokers name no reason."""
         for topic in sorted(topics):
             try:
                 found = self._producer.list_topics(topic, METADATA_S).topics[topic].error

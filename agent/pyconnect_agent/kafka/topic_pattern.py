@@ -1,8 +1,8 @@
 """The topics of a cluster that match a sink's `topics.regex`, looked up at intervals.
 
-Replaces the pattern subscription of Java's consumer, because librdkafka's has a narrower syntax.
-Runs on the consumer's thread: on another thread a request for the list would wait while the client
-consumes.
+The module replaces the pattern subscription of Java's consumer, because librdkafka's has a narrower
+syntax. The look-up runs on the consumer's thread: on another thread a request for the list would
+wait while the client consumes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyconnect_agent.core.java_text.regex import compile_java_regex
 LOG = logging.getLogger(__name__)
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""Kafka's own, which no pattern matches (Java: `exclude.internal.topics`)."""
+"""Kafka's internal topics, which no pattern matches (Java: `exclude.internal.topics`)."""
 
 RETRY_S = 5.0
 
