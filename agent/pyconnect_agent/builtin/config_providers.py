@@ -25,10 +25,10 @@ NOT_ALLOWED = "add it to config.providers.<name>.param.allowed.paths of the work
 
 
 class AllowedPaths:
-    """The list of one provider; without one everything is allowed."""
+    """The allowed paths of one provider; without a list each path is allowed."""
 
     def __init__(self, setting: str | None) -> None:
-        """Take the comma list; ConfigException for a path that is not absolute or not there."""
+        """Take the comma list; raise ConfigException for a path that is relative or missing."""
         self._roots: list[Path] | None = None
         if setting is not None and setting.strip():
             self._roots = []
@@ -41,7 +41,7 @@ class AllowedPaths:
                 self._roots.append(path.resolve())
 
     def allowed(self, path: str) -> Path | None:
-        """Return the resolved path, None when it lies outside."""
+        """Return the resolved path, None if it is not an allowed one."""
         resolved = Path(path).resolve()
         if self._roots is None or any(resolved.is_relative_to(root) for root in self._roots):
             return resolved
@@ -49,13 +49,13 @@ class AllowedPaths:
 
 
 class _FromFiles(ConfigProvider):
-    """A provider that reads allowed paths only."""
+    """The base of providers that read allowed paths only."""
 
     def __init__(self) -> None:
         self._allowed = AllowedPaths(None)
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        """Take ``allowed.paths``."""
+        """Take the option ``allowed.paths``."""
         self._allowed = AllowedPaths(configs.get(ALLOWED_PATHS))
 
 
@@ -63,10 +63,10 @@ class DirectoryConfigProvider(_FromFiles):
     """``${dir:/path:file}``: the key is a file's name, the value its whole content, untrimmed."""
 
     def get(self, path: str, keys: Collection[str] | None = None) -> ConfigData:
-        """Return the contents of regular files in the directory; nothing when it is not allowed.
+        """Return the contents of the directory's regular files; nothing if it is not allowed.
 
-        A file that a link leads out of the allowed paths is left out. Raises ConfigException when
-        a file cannot be read as UTF-8.
+        Files to which a link leads outside the allowed paths are left out. Raises ConfigException
+        if a file cannot be read as UTF-8.
         """
         if not path:
             return ConfigData(data={})
@@ -94,13 +94,13 @@ class DirectoryConfigProvider(_FromFiles):
 class FileConfigProvider(_FromFiles):
     """``${file:/path:key}``: reads the properties file again for every request.
 
-    So a change counts at the next resolution.
+    A changed file takes effect at the next resolution.
     """
 
     def get(self, path: str, keys: Collection[str] | None = None) -> ConfigData:
-        """Return properties of the file; nothing when it is not an allowed one.
+        """Return properties of the file; nothing if the file is not allowed.
 
-        Raises ConfigException when the file cannot be read.
+        Raises ConfigException if the file cannot be read.
         """
         if not path:
             return ConfigData(data={})
@@ -121,13 +121,13 @@ ALLOWLIST_PATTERN = "allowlist.pattern"
 
 
 class EnvVarConfigProvider(ConfigProvider):
-    """``${env:NAME}``: sees the environment as it was when the provider was configured."""
+    """``${env:NAME}``: the environment is that of the moment when the provider was configured."""
 
     def __init__(self) -> None:
         self._values: Mapping[str, str] = dict(os.environ)
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        """Take ``allowlist.pattern``, which names match as a whole; ConfigException if broken."""
+        """Take ``allowlist.pattern``, which matches whole names; ConfigException if broken."""
         text = configs.get(ALLOWLIST_PATTERN, ".*")
         try:
             pattern = compile_java_regex(text)
@@ -140,7 +140,7 @@ class EnvVarConfigProvider(ConfigProvider):
         }
 
     def get(self, path: str, keys: Collection[str] | None = None) -> ConfigData:
-        """Return variables; raises ConfigException when a path is given."""
+        """Return variables; raise ConfigException if a path is given."""
         if path:
             raise ConfigException(
                 f"Path is not supported for EnvVarConfigProvider, invalid value '{path}'"

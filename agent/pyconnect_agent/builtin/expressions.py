@@ -11,7 +11,7 @@ no type for some values of Connect:
 | integer        | refused beyond 64 bits                                        |
 | Struct         | map; a field without a value is null, also with a default     |
 
-A new value has to be of its field's type: nothing is converted except these texts.
+A new value must have its field's type; only these texts are converted.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _PATHS = re.compile(
     r"""(?P<path>(?:\s*\.\s*[A-Za-z_]\w*+(?!\s*\())*+)(?(has)\s*\))(?P<null>(?=\s*[!=]=\s*null\b))?""",
     re.DOTALL,
 )
-"""Finds paths into a record outside of texts and comments."""
+"""Finds paths into a record, but not within texts and comments."""
 _BOUND = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(\s*(\w+)\s*,")
 _MISSING = object()
 _TEXTS: dict[str, Callable[[str], object]] = {
@@ -88,16 +88,16 @@ _NEW_FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """A place in a record; `asks` is "value", "has", or "null" where null is all that matters."""
+    """A place in a record; `asks` is "value", "has", or "null" if only null matters."""
 
     asks: str
     root: str
     names: tuple[str, ...]
 
     def look_up(self, record: ConnectRecord) -> object:
-        """Return the value as the library takes it, `_MISSING` if there is none.
+        """Return the value as the library takes it, `_MISSING` if it does not exist.
 
-        Raises DataException if the library would change it.
+        Raises DataException if the library would change the value.
         """
         found = _PARTS[self.root](record)
         for name in self.names:
@@ -122,7 +122,7 @@ class _Path:
 class _Compiled:
     """An expression with a variable for each path into the record.
 
-    The library takes 90 us for a map in a map, and 10 us for the two values that are looked at.
+    The library takes 90 us for a map in a map, and 10 us for the two values that are read.
     `option` is the setting that holds the expression.
     """
 
@@ -171,7 +171,7 @@ class _Compiled:
         return cls(option, program, {name: path for path, name in paths.items()}, functions)
 
     def __call__(self, record: ConnectRecord, kind: type) -> Any:
-        """Return the result. Raises DataException, also for one that is not of the kind."""
+        """Return the result; raise DataException for a failure and for a result of another kind."""
         values = {**self.functions}
         for name, path in self.paths.items():
             if (value := path.look_up(record)) is not _MISSING:
@@ -296,7 +296,7 @@ class _Ours:
 
 
 class Expression(_Ours, ShippedTransformation):
-    """Drops, routes, masks and sets by expressions, those that are given, in this order."""
+    """Drops, routes, masks and sets by the given expressions, in this order."""
 
     CONFIG_DEF = define_table(
         ConfigDef(), _TABLE, dict.fromkeys((FILTER, TOPIC, SET_KEY, SET_VALUE), _VALID)
@@ -329,7 +329,7 @@ class Expression(_Ours, ShippedTransformation):
 
 
 class ExpressionHolds(_Ours, ShippedPredicate):
-    """True for records for which the expression is."""
+    """True for records for which the expression is true."""
 
     CONFIG_DEF = define_table(
         ConfigDef(),

@@ -46,7 +46,7 @@ PATTERN = "pattern"
 
 
 class TopicNameMatches(ShippedPredicate):
-    """True for records whose whole topic, at this place of the chain, the pattern matches."""
+    """True for records whose topic, at this place of the chain, matches the pattern as a whole."""
 
     CONFIG_DEF = define_table(
         ConfigDef(),

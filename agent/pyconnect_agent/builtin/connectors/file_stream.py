@@ -78,7 +78,7 @@ on.truncate  STRING  LOW  wait
 
 
 def source_config_def() -> ConfigDef:
-    """The settings of the source connector."""
+    """Return the settings of the source connector."""
     return define_table(
         ConfigDef(),
         _SOURCE_TABLE,
@@ -91,7 +91,7 @@ def source_config_def() -> ConfigDef:
 
 
 class _Offsets(Sequence[Mapping[str, object]]):
-    """The source offsets of lines, made when they are looked at."""
+    """Source offsets of lines, each made when it is read."""
 
     def __init__(self, positions: Sequence[int | None]) -> None:
         self._positions = positions
@@ -112,7 +112,7 @@ class _Offsets(Sequence[Mapping[str, object]]):
 
 
 class FileStreamSourceTask(ApachesPlugin, SourceTask):
-    """Reads one file; records keep the position after their line as source offset."""
+    """A task that reads one file; a record's source offset is the position after its line."""
 
     java_name = "org.apache.kafka.connect.file.FileStreamSourceTask"
 
@@ -177,7 +177,7 @@ class FileStreamSourceTask(ApachesPlugin, SourceTask):
         self._descriptor = None
 
     def _open(self) -> bool:
-        """Open at the stored position; False when there is no such file yet."""
+        """Open the file at the stored position; return False if it does not exist yet."""
         assert self._filename is not None
         try:
             descriptor = os.open(self._filename, os.O_RDONLY | os.O_CLOEXEC)
@@ -208,19 +208,19 @@ class FileStreamSourceTask(ApachesPlugin, SourceTask):
         return True
 
     def _read(self) -> bytes:
-        """Return what can be read without waiting; empty at the end and after an error."""
+        """Return the bytes that can be read without waiting; none at the end and after an error."""
         assert self._descriptor is not None
         try:
             if self._filename is None and not _is_readable(self._descriptor):
                 return b""
             return os.read(self._descriptor, CHUNK_BYTES)
         except OSError:
-            # Kafka's contract: a stream that breaks is as good as one without news.
+            # As in Kafka, a stream that fails counts as a stream without new data.
             LOG.warning("read failed", exc_info=True, extra={"file": self._filename})
             return b""
 
     def _wait_for_data(self) -> None:
-        """Wait up to a second for more data, or until the worker asks the task to end."""
+        """Wait up to a second for more data, or until the worker asks the task to stop."""
         assert self._descriptor is not None
         for _ in range(int(IDLE_WAIT_S / IDLE_SLICE_S)):
             if self.context.stop_requested.wait(IDLE_SLICE_S):
@@ -269,10 +269,10 @@ _LINE = re.compile(rb"([^\r\n]*)(?:\r\n|\n|\r(?!\Z))")
 
 
 class LineSplitter:
-    """Splits a growing stream into lines, which end with LF, CRLF or CR.
+    """A splitter of a growing stream into lines, which end with LF, CRLF or CR.
 
-    A CR that is the last byte so far is held back: an LF may follow. Bytes after the last
-    terminator are kept until there is one. `position` is that after the last line returned, in
+    A CR that is the last byte so far is held back, because an LF may follow. Bytes after the last
+    terminator are kept until the next one. `position` is that after the last returned line, in
     bytes from the start of the stream.
     """
 
@@ -283,7 +283,7 @@ class LineSplitter:
     def feed(self, data: bytes) -> tuple[list[bytes], list[int] | None]:
         """Return the lines that `data` completes, and the position after each of them.
 
-        Positions None: every line was terminated by LF alone.
+        Positions are None if LF alone terminated each line.
         """
         has_return = b"\r" in data or (bool(self._rest) and self._rest[-1].endswith(b"\r"))
         if not has_return:
@@ -322,12 +322,12 @@ TEMPORARY_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EAGAIN, errno.EI
 
 
 def sink_config_def() -> ConfigDef:
-    """The settings of the sink connector."""
+    """Return the settings of the sink connector."""
     return define_table(ConfigDef(), _SINK_TABLE)
 
 
 class FileStreamSinkTask(ApachesPlugin, SinkTask):
-    """Appends to one file; tasks that share it mix whole lines, as each `put` is one write."""
+    """A task that appends to one file; tasks mix whole lines only, as each `put` is one write."""
 
     java_name = "org.apache.kafka.connect.file.FileStreamSinkTask"
 
@@ -354,7 +354,7 @@ class FileStreamSinkTask(ApachesPlugin, SinkTask):
     def put(self, records: Sequence[SinkRecord]) -> None:
         if not records:
             return
-        # The very same records are repeated when the last write ended within them.
+        # The worker repeats the same records when the last write ended within them.
         is_repeated = (
             bool(self._unwritten)
             and len(records) == len(self._batch)
@@ -371,7 +371,8 @@ class FileStreamSinkTask(ApachesPlugin, SinkTask):
                     for record in records
                 ]
             lines = "\n".join([*texts, ""])
-            # Appended: after a rebalance, the rest of a half-written line may still be there.
+            # The text is appended: after a rebalance, the rest of a half-written line may wait
+            # before it.
             self._unwritten += lines.encode("utf-8", "replace")
             self._batch = records
         assert self._descriptor is not None
@@ -395,7 +396,7 @@ class FileStreamSinkTask(ApachesPlugin, SinkTask):
 
 
 class FileStreamSourceConnector(ApachesPlugin, SourceConnector):
-    """One task, whose config is the connector's."""
+    """FileStreamSource: one task, whose config is the connector's."""
 
     task_type = FileStreamSourceTask
 
@@ -450,10 +451,10 @@ class FileStreamSourceConnector(ApachesPlugin, SourceConnector):
 
 
 class FileStreamSinkConnector(ApachesPlugin, SinkConnector):
-    """`tasks.max` tasks of the same config, all appending to one file.
+    """FileStreamSink: `tasks.max` tasks of the same config, which append to one file.
 
-    At-least-once: a task that is killed has appended lines whose offsets were not committed, and
-    its successor appends them again. LakeSink writes each record to files once.
+    At least once: a killed task has appended lines whose offsets were not committed, and its
+    successor appends them again. LakeSink writes each record to files once.
     """
 
     task_type = FileStreamSinkTask
@@ -468,5 +469,5 @@ class FileStreamSinkConnector(ApachesPlugin, SinkConnector):
     def alter_offsets(
         self, connector_config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]
     ) -> bool:
-        # Lines already written stay in the file whatever the offsets.
+        # Written lines stay in the file, whatever the offsets are.
         return True

@@ -56,7 +56,7 @@ from pyconnect_api.configdef import define_table
 
 
 def converter_config_def() -> ConfigDef:
-    """Return a new definition that holds what every converter has."""
+    """Return a new definition of the settings that every converter has."""
     return define_table(
         ConfigDef(),
         f"{CONVERTER_TYPE_CONFIG}  STRING  LOW  !\n    How this converter will be used.",
@@ -65,7 +65,7 @@ def converter_config_def() -> ConfigDef:
 
 
 class DataConverter(Converter, HeaderConverter):
-    """Converter of keys, values and headers, which treats all three alike."""
+    """A converter of keys, values and headers, which treats all three alike."""
 
     def configure(self, configs: Mapping[str, object], is_key: bool | None = None) -> None:
         """Take the options; without `is_key` they must hold `converter.type`.
@@ -92,7 +92,7 @@ class DataConverter(Converter, HeaderConverter):
         return converter_config_def()
 
     def close(self) -> None:
-        """Release no resource."""
+        """Do nothing: the converter holds no resource."""
 
 
 class ByteArrayConverter(DataConverter):
@@ -133,14 +133,14 @@ class ByteArrayConverter(DataConverter):
 
 ENCODING_CONFIG = "converter.encoding"
 
-# Without a byte order mark Java takes big-endian, Python the machine's order; writing, Java puts
-# a mark before UTF-16 and none before UTF-32.
+# Without a byte order mark Java takes big-endian, and Python the machine's order. Java writes a
+# mark before UTF-16 and none before UTF-32.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BIG_ENDIAN = {"utf-16": "utf-16-be", "utf-32": "utf-32-be"}
 
 
 class StringConverter(DataConverter):
-    """Writes text, reads OPTIONAL_STRING; what cannot be encoded or decoded is replaced."""
+    """Writes text, reads OPTIONAL_STRING; characters that cannot be converted are replaced."""
 
     def __init__(self) -> None:
         self._encoding = "utf-8"
@@ -229,7 +229,7 @@ _NULL_STRING = SchemaAndValue(OPTIONAL_STRING_SCHEMA, None)
 
 
 class NumberConverter(DataConverter):
-    """One fixed layout of `struct` for one schema type; subclasses name both."""
+    """A converter of one schema type in a fixed layout of `struct`; subclasses name both."""
 
     type_name: ClassVar[str]
     deserializer_name: ClassVar[str]
@@ -333,7 +333,7 @@ _logger = logging.getLogger(__name__)
 
 
 class SimpleHeaderConverter(HeaderConverter):
-    """Has no options."""
+    """The converter of headers; it has no options."""
 
     def configure(self, configs: Mapping[str, object]) -> None:
         """Take no settings."""
@@ -359,7 +359,7 @@ class SimpleHeaderConverter(HeaderConverter):
         return values.parse_string(text)
 
     def close(self) -> None:
-        """Release no resource."""
+        """Do nothing: the converter holds no resource."""
 
 
 K = TypeVar("K")
@@ -367,7 +367,7 @@ V = TypeVar("V")
 
 
 class RecentlyUsed(Generic[K, V]):
-    """Holds at most `size` entries, none at all when that is not positive."""
+    """The `size` entries that were used last; none if `size` is not positive."""
 
     def __init__(self, size: int) -> None:
         self._size = size

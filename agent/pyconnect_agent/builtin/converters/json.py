@@ -6,11 +6,12 @@ envelope and the schemas:
     {"schema":<schema or null>,"payload":<value>}     schemas.enable=true, exactly these members
     <value>                                           schemas.enable=false
 
-A schema with a None value is no Kafka null: it is written with a null payload. Includes
-`schema.content` (KIP-1054): one schema for all messages read, which then hold the payload only.
+A None value with a schema is not a Kafka null: it is written with a null payload. The setting
+`schema.content` (KIP-1054) gives one schema for all messages read, which then hold the payload
+only.
 
-What differs from Apache's on reading is listed in `json_reader`; here: bytes after the first
-JSON value are refused. An instance serves one thread.
+`json_reader` lists the differences from Apache's in reading; this module refuses bytes after the
+first JSON value. An instance serves one thread.
 
 A schema is a JSON object (`asJsonSchema`, `asConnectSchema`). Members in the order they are
 written; a field of a struct ends with `"field":"<name>"`:
@@ -22,7 +23,7 @@ written; a field of a struct ends with `"field":"<name>"`:
     optional            always
     name, version, doc, parameters, default     if there are any; parameters are strings
 
-Reading, members of a wrong type are as good as missing, other than `type`, `items`, `keys`,
+In reading, members of a wrong type count as missing, except `type`, `items`, `keys`,
 `values`, `fields` and the values of `parameters`.
 """
 
@@ -89,9 +90,9 @@ def schema_text(schema: Schema | None, options: JsonOptions) -> str:
 
 
 def schema_from_json(found: object, options: JsonOptions) -> Schema | None:
-    """Return the schema of a parsed schema object, None of null.
+    """Return the schema of a parsed schema object, None for null.
 
-    Raises DataException, or SchemaBuilderException for contradictions, if it describes none.
+    Raises DataException if it describes no schema, or SchemaBuilderException for contradictions.
     """
     if found is None:
         return None
@@ -168,7 +169,7 @@ _ENVELOPE_START = '{"schema":'
 _BEFORE_PAYLOAD = ',"payload":'
 
 _Start: TypeAlias = tuple[str, Schema | None, json_reader.Read]
-"""The text before a payload, what its schema is, and how the payload is read."""
+"""The text before a payload, its schema, and the payload's reader."""
 _NOT_AN_ENVELOPE = (
     'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not '
     "contain additional fields. If you are trying to deserialize plain JSON data, set "
@@ -177,7 +178,7 @@ _NOT_AN_ENVELOPE = (
 
 
 class JsonConverter(DataConverter):
-    """Reads and writes JSON messages; configure it before use."""
+    """The converter for JSON; configure it before use."""
 
     def __init__(self) -> None:
         self._options = json_writer.JsonOptions()
@@ -254,7 +255,7 @@ class JsonConverter(DataConverter):
         if self._content_schema is not None:
             found = _parsed(json_text.parse_text, text)
             return SchemaAndValue(self._content_schema, self._read_content(found))
-        # The records of a topic mostly begin with the same schema, which then needs no parsing.
+        # The records of a topic mostly begin with the same schema, which then need not be parsed.
         last = self._last_read
         if last is None or not text.startswith(last[0]):
             last = self._known_start(text)
@@ -267,7 +268,7 @@ class JsonConverter(DataConverter):
             if end == len(text) - 1 and text[end] == "}":
                 self._last_read = last
                 return pair_of((schema, read(found)))
-        # Its members may come in another order and form.
+        # The envelope's members may come in another order and form.
         envelope = _parsed(json_text.parse_text, text) if text.strip() else None
         if not isinstance(envelope, dict) or envelope.keys() != {"schema", "payload"}:
             raise DataException(_NOT_AN_ENVELOPE)
@@ -299,7 +300,7 @@ class JsonConverter(DataConverter):
         return schemas, values
 
     def _expected(self) -> tuple[_Start | None, str]:
-        """Return what messages probably begin with, and what follows their payload."""
+        """Return the text with which messages probably begin, and the text after their payload."""
         return (self._last_read, "}") if self._schemas_enabled else (self._plain, "")
 
     def _writer(self, schema: Schema | None) -> tuple[str, json_writer.Write]:
@@ -314,7 +315,7 @@ class JsonConverter(DataConverter):
         return known
 
     def _known_start(self, text: str) -> _Start | None:
-        """Return the text up to the payload with what its schema means, if in the usual form."""
+        """Return the text up to the payload with its schema; None for an unusual form."""
         if not text.startswith(_ENVELOPE_START):
             return None
         try:

@@ -1,14 +1,14 @@
-"""Compiles a schema into a function that makes its values of parsed JSON.
+"""Compiles a schema into a function that makes its values from parsed JSON.
 
-Corresponds to `JsonConverter.convertToConnect`. Parsed JSON is what `json_text.parse` returns: int,
-Decimal, str, bool, None, list, dict.
+Corresponds to `JsonConverter.convertToConnect`. Parsed JSON is the result of `json_text.parse`:
+int, Decimal, str, bool, None, list, dict.
 
 Where Apache's converter alters data silently, this one raises DataException:
 
 - numbers beyond the range of the type (Apache keeps the low bits, or reads infinity), and fractions
-  for an integer type (cut);
-- strings and booleans for number types (read as 0), others than strings for STRING (read as
-  null), others than booleans for BOOLEAN (read as false), others than arrays for ARRAY;
+  for an integer type (Apache cuts them);
+- strings and booleans for number types (Apache reads 0), non-strings for STRING (Apache reads
+  null), non-booleans for BOOLEAN (Apache reads false), and non-arrays for ARRAY;
 - dates and timestamps outside the years 1 to 9999, and the Time 86400000.
 
 Without a schema a number that 64 bits would change is a Decimal (Apache rounds it, or keeps the
@@ -43,7 +43,7 @@ from pyconnect_api.logical import (
 from pyconnect_api.validation import INTEGER_RANGES, hashable_key, kept_number
 
 Read = Callable[[object], object]
-"""Makes the value of parsed JSON; DataException if it does not fit the schema."""
+"""Returns the value of parsed JSON; raises DataException if it does not fit the schema."""
 
 _NOT_FINITE = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
@@ -142,7 +142,7 @@ def _float_reader(schema: Schema, _: JsonOptions) -> Read:
 
 
 def _plain_reader(wanted: type) -> Callable[[Schema, JsonOptions], Read]:
-    """Return what makes the reader of values that JSON has itself."""
+    """Return a maker of readers for values that JSON has itself."""
 
     def reader(schema: Schema, _: JsonOptions) -> Read:
         def read(found: object) -> object:

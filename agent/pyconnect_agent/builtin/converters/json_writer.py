@@ -1,7 +1,7 @@
 """Compiles a schema into a function that writes its values as JSON text.
 
-Corresponds to `JsonConverter.convertToJson`. Compiled once per schema, because the schema decides
-everything but the digits: member names are quoted and escaped only once.
+Corresponds to `JsonConverter.convertToJson`. The function is compiled once per schema, because
+member names then are quoted and escaped only once.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from pyconnect_api.schema import StructValue
 from pyconnect_api.validation import INTEGER_RANGES
 
 Write = Callable[[object], str]
-"""Returns the JSON text of a value; DataException if it does not fit."""
+"""Returns the JSON text of a value; raises DataException if it does not fit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ def _integer_writer(schema: Schema, _: JsonOptions) -> Write:
 def _plain_writer(
     wanted: type, text: Callable[[Any], str]
 ) -> Callable[[Schema, JsonOptions], Write]:
-    """Return what makes the writer of values of that class."""
+    """Return a maker of writers for values of that class."""
 
     def writer(schema: Schema, _: JsonOptions) -> Write:
         def write(value: object) -> str:
@@ -139,7 +139,7 @@ def _map_writer(schema: Schema, options: JsonOptions) -> Write:
         return json_text.text_of
     write_key = writer_for(schema.key_schema, options)
     write_value = writer_for(schema.value_schema, options)
-    # A None key of an optional string has the text `null`; as a member's name that is a string.
+    # A None key of an optional string has the text `null`, which becomes the member's name.
     null_name = '"null"'
 
     before_key, between, after = (

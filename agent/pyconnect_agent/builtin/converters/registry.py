@@ -2,7 +2,7 @@
 
 Corresponds to what `AbstractKafkaSchemaSerDe` does for Confluent's converters. A format derives its
 schema of a Connect schema, and makes functions that write and read bodies; both are made once for
-each schema. A None value is a Kafka null whatever its schema, and the reverse. An instance serves
+each schema. A None value with any schema is a Kafka null, and the reverse. An instance serves
 one thread.
 
 A message refers to its schema by Confluent's wire format:
@@ -12,10 +12,10 @@ A message refers to its schema by Confluent's wire format:
     header … = 00 | schema id, 4 bytes | message indexes                                      read
 
 Message indexes are Protobuf's: the path of the message type in its file, as zigzag varints after
-their count; the common path [0] is the single byte 00. Elsewhere there are none.
+their count; the common path [0] is the single byte 00. Other formats have none.
 
 The names of the options are those of Confluent's converters. Stores are PEM files: Java's own key
-store formats are refused with the way out.
+store formats are refused with advice.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from pyconnect_clients.installation import install_command
 from pyconnect_clients.jaas import parse_jaas
 
 SubjectName = Callable[[str, bool, str | None], str]
-"""Makes a subject of topic, is_key and the record's full name, None if the schema has none."""
+"""Returns a subject for topic, is_key and the record's full name (None without one)."""
 
 URL = "schema.registry.url"
 AUTO_REGISTER = "auto.register.schemas"
@@ -119,7 +119,7 @@ bearer.auth.credentials.source  STRING  MEDIUM  ""
 
 
 def registry_config_def() -> ConfigDef:
-    """Return a new definition of what all converters with a registry understand."""
+    """Return a new definition of the settings of all converters with a registry."""
     strategy = LambdaValidator(
         lambda _name, value: subject_strategy(str(value)),
         "TopicNameStrategy, RecordNameStrategy or TopicRecordNameStrategy",
@@ -259,7 +259,7 @@ _MODULES = {
 
 
 def require_extra(extra: str, converter: str) -> None:
-    """Raise ConfigException, with the command that installs it, when a library is missing."""
+    """Raise ConfigException, with the command that installs the extra, if a library is missing."""
     try:
         for module in ("confluent_kafka.schema_registry", *_MODULES[extra]):
             import_module(module)
@@ -279,9 +279,9 @@ _ID_BYTES, _GUID_BYTES = 4, 16
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A message taken apart: its schema's id or GUID, and what follows.
+    """A message in parts: its schema's id or GUID, and the rest.
 
-    `header_rest` is what follows in the header that names the schema, None when the message does.
+    `header_rest` is the rest of the header that names the schema, None if the message names it.
     """
 
     schema: int | str
@@ -290,12 +290,12 @@ class Frame:
 
 
 def prefix(schema_id: int) -> bytes:
-    """Return what precedes the body."""
+    """Return the bytes before the body."""
     return bytes((_BY_ID,)) + schema_id.to_bytes(_ID_BYTES, "big")
 
 
 def parse(data: bytes, headers: KafkaHeaders, *, is_key: bool) -> Frame:
-    """Take a message apart; DataException when it does not name a schema."""
+    """Take a message apart; raise DataException if it does not name a schema."""
     name = KEY_HEADER if is_key else VALUE_HEADER
     for header, value in reversed(headers):
         if header == name and value:
@@ -332,7 +332,7 @@ def write_indexes(indexes: Sequence[int]) -> bytes:
 
 
 def read_indexes(data: bytes) -> tuple[tuple[int, ...], bytes]:
-    """Return the path of message types that `data` begins with, and what follows it."""
+    """Return the path of message types at the beginning of `data`, and the rest."""
     count, position = _read_zigzag(data, 0)
     if count == 0:
         return (0,), data[position:]
@@ -359,9 +359,9 @@ def _read_zigzag(data: bytes, position: int) -> tuple[int, int]:
 
 
 Encode = Callable[[object], bytes]
-"""Returns the body of a value that is not None."""
+"""Returns the body of a value other than None."""
 Decode = Callable[[Frame], SchemaAndValue]
-"""Returns what a message of one schema means."""
+"""Returns the schema and value of a message with one schema."""
 
 _SCHEMAS_OF_SCALARS: Mapping[type, Schema] = {
     bool: BOOLEAN_SCHEMA,
@@ -381,10 +381,10 @@ class DerivedSchema:
 
 
 class RegistryConverter(Converter):
-    """Converter of keys and values whose schemas a registry keeps.
+    """A converter of keys and values whose schemas a registry keeps.
 
-    A format has the registry's `KIND` of its schemas, a `FORMAT` for messages, the `EXTRA` of its
-    library, and a `TABLE` of options of its own with their `VALIDATORS`.
+    A format has the registry's `KIND` of its schemas, a `FORMAT` for error messages, the `EXTRA`
+    of its library, and a `TABLE` of its own options with their `VALIDATORS`.
     """
 
     KIND: ClassVar[str]
@@ -483,7 +483,7 @@ class RegistryConverter(Converter):
 
     @abstractmethod
     def encoder(self, schema: Schema, target: RegistrySchema) -> Encode:
-        """Return the function that writes values of `schema` as `target` says."""
+        """Return the function that writes values of `schema` in the registered schema `target`."""
 
     @abstractmethod
     def decoder(self, source: RegistrySchema) -> Decode:

@@ -1,11 +1,12 @@
 """`io.confluent.connect.json.JsonSchemaConverter`: JSON whose schemas a registry keeps.
 
 Bodies are JSON documents with the value rules of JsonConverter, except that a map's entries without
-text keys are objects of `key` and `value`. Needs the extra `json-schema`. Differences from
-Confluent's: schemaless maps and lists are refused, so are schemas that contain themselves.
+text keys are objects of `key` and `value`. Needs the extra `json-schema`. Unlike
+Confluent's converter, this one refuses schemaless maps and lists, and schemas that contain
+themselves.
 
-A Connect schema is written as `JsonSchemaData.fromConnectSchema` does. Properties hold what JSON
-Schema lacks: `connect.type` the exact type, `connect.index` the order of fields, `title` the
+A Connect schema is written as `JsonSchemaData.fromConnectSchema` does. Properties hold facts that
+JSON Schema lacks: `connect.type` the exact type, `connect.index` the order of fields, `title` the
 schema's name. An optional schema is `oneOf` null and itself.
 
 A JSON Schema is read as `toConnectSchema` does. One that Connect did not write is read by its JSON
@@ -61,7 +62,7 @@ def connect_schema(
     *,
     optional_unless_required: bool,
 ) -> Schema:
-    """Return what a JSON Schema means; DataException when Connect has nothing like it.
+    """Return the Connect schema of a JSON Schema; raise DataException if Connect has none.
 
     `references` are other documents by the names that `$ref` uses. `optional_unless_required`:
     properties that `required` does not list are optional.
@@ -186,7 +187,7 @@ class _Walk:
         builder.parameters(found.get(PARAMETERS, {}))
         schema = builder.build()
         if found.get("default") is not None and schema.type is not Type.STRUCT:
-            # As the converter parses messages: fractions are exact there.
+            # The default is parsed as messages are, in which fractions are exact.
             default = json_text.parse_text(json_text.text_of(found["default"]))
             builder.default(reader_for(schema, self._options)(default))
             schema = builder.build()
@@ -212,7 +213,7 @@ _WITHOUT_TYPE_HINT = (Type.BOOLEAN, Type.STRING)
 def json_schema(
     schema: Schema, options: JsonOptions, *, additional_properties: bool, list_required: bool
 ) -> Json:
-    """Return the JSON Schema of values of `schema`; DataException when there is none.
+    """Return the JSON Schema of values of `schema`; raise DataException if none exists.
 
     `additional_properties`: objects may have members that the schema does not name.
     `list_required`: required fields are listed as `required`.
@@ -320,7 +321,7 @@ use.optional.for.nonrequired  BOOLEAN  LOW  false
 
 
 class JsonSchemaConverter(RegistryConverter):
-    """Reads and writes JSON; configure it before use."""
+    """The converter for JSON Schema; configure it before use."""
 
     KIND, FORMAT, EXTRA = "JSON", "JSON Schema", "json-schema"
     TABLE = _TABLE
@@ -397,7 +398,7 @@ class JsonSchemaConverter(RegistryConverter):
             raise DataException(f"The JSON Schema is not JSON: {error}") from error
 
     def _checker(self, source: RegistrySchema) -> Any:
-        """Return a function that refuses texts which do not fit; None unless asked for."""
+        """Return a function that refuses texts which do not fit, None if validation is off."""
         if not self._validate:
             return None
         import jsonschema

@@ -1,7 +1,7 @@
-"""The classes of the shipped transformations: options, and working on key or value.
+"""The base classes of the shipped transformations: their options, and the side that they change.
 
-The subclasses `Key` and `Value` of Kafka's transformations are `…Key` and `…Value` here, which
-`both_sides` makes. `Options` corresponds to `SimpleConfig` of Kafka's transformations.
+`both_sides` makes the subclasses `Key` and `Value` of Kafka's transformations, which are `…Key` and
+`…Value` here. `Options` corresponds to `SimpleConfig` of Kafka's transformations.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Options:
 
 
 class Shipped(ApachesPlugin):
-    """Parses its options by the definition in `CONFIG_DEF`.
+    """A plugin that parses its options by the definition in `CONFIG_DEF`.
 
     `with_default`: fields that hold None are read as the default of their schema.
     """
@@ -64,7 +64,7 @@ class Shipped(ApachesPlugin):
     with_default: bool
 
     def configure(self, configs: Mapping[str, object]) -> None:
-        """Take the options; ConfigException for those the definition refuses."""
+        """Take the options; raise ConfigException for options that the definition refuses."""
         options = Options(self.CONFIG_DEF.parse(configs))
         self.with_default = options.values.get(REPLACE_NULL_WITH_DEFAULT) is True
         self.configured(options)
@@ -90,12 +90,12 @@ field.syntax.version  STRING  HIGH  V1
     its steps separated by dots; a step that itself contains dots is put between backticks, as in
     `foo.bar`.baz.
 """
-"""KIP-821: whether a field name may lead into nested data. Its values are `SYNTAX_VERSION`."""
+"""KIP-821: `SYNTAX_VERSION` says whether a field's name may be a path into nested data."""
 SYNTAX_VERSION = CaseInsensitiveValidString.one_of("V1", "V2")
 
 
 def with_null_key(table: str, validators: Mapping[str, Validator] | None = None) -> ConfigDef:
-    """Return the keys of a table, and whether fields without a value read as their default."""
+    """Return the settings of a table, and `replace.null.with.default`."""
     return define_table(ConfigDef(), table.rstrip() + _NULL_KEY, validators)
 
 
@@ -118,9 +118,9 @@ VALID_DATE_PATTERN = LambdaValidator(_check_date_pattern, "pattern of java.text.
 
 
 def split_at_colons(text: str) -> list[str]:
-    """Return what `text.split(":")` returns in Java: without the empty parts at the end.
+    """Return the result of `text.split(":")` in Java: without the empty parts at the end.
 
-    A text without a colon is its one part, even if it is empty; of colons alone nothing is left.
+    A text without a colon is a single part, even if it is empty; colons alone give no part.
     """
     if ":" not in text:
         return [text]
@@ -138,10 +138,11 @@ SchemaWithValue: TypeAlias = tuple[Schema, object]
 
 
 class OneSideTransformation(ShippedTransformation):
-    """Changes the key or the value: what it works on is the operated side.
+    """A transformation that changes the key or the value, which is the operated side.
 
-    Without a schema `schemaless` makes the new value of the old one, otherwise `with_schema` makes
-    both. Where `KEEPS_NONE` is true, records without a value on that side pass unchanged.
+    Without a schema `schemaless` makes the new value from the old one, otherwise `with_schema`
+    makes schema and value. If `KEEPS_NONE` is true, records without a value on that side pass
+    unchanged.
     """
 
     KEEPS_NONE = False
@@ -156,7 +157,7 @@ class OneSideTransformation(ShippedTransformation):
         return self.replaced(record, *self.with_schema(record, schema, value))
 
     def schemaless(self, record: ConnectRecord, value: object) -> object:
-        """Return the new value of a side without a schema; must not change the old one."""
+        """Return the new value of a side without a schema; the old one must not change."""
         raise NotImplementedError
 
     def with_schema(self, record: ConnectRecord, schema: Schema, value: object) -> SchemaWithValue:
@@ -176,7 +177,7 @@ class OneSideTransformation(ShippedTransformation):
         value: object,
         headers: Iterable[Header] | None = None,
     ) -> ConnectRecord:
-        """Return the record with another operated side; headers None keeps the record's."""
+        """Return the record with another operated side; `headers` None keeps the record's."""
         topic, partition = record.topic, record.kafka_partition
         key_schema, key = record.key_schema, record.key
         if self.ON_KEY:
@@ -200,7 +201,7 @@ def both_sides(
 def rerouted(
     record: ConnectRecord, topic: str | None, headers: Iterable[Header] | None = None
 ) -> ConnectRecord:
-    """Return the record with another topic, and with other headers unless they are None."""
+    """Return the record with another topic, and with other headers unless `headers` is None."""
     partition, key_schema, schema = record.kafka_partition, record.key_schema, record.value_schema
     return record.new_record(
         topic, partition, key_schema, record.key, schema, record.value, record.timestamp, headers

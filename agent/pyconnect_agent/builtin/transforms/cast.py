@@ -1,7 +1,7 @@
 """`org.apache.kafka.connect.transforms.Cast`: other primitive types for fields or a whole value.
 
-A field loses its schema's name; unlike in Kafka, so does a whole value of a logical type, which
-would otherwise pretend to be still one. Single values are cast as Java casts them (`castTo…`):
+A field loses its schema's name. Unlike in Kafka, a whole value of a logical type loses it too,
+because the new value is not of that type. Single values are cast as Java casts them (`castTo…`):
 
 | from      | to integers                    | to floats     | to boolean      | to string |
 |-----------|--------------------------------|---------------|-----------------|-----------|
@@ -12,8 +12,8 @@ would otherwise pretend to be still one. Single values are cast as Java casts th
 | string    | digits in the type's range     | Java's syntax | is it `true`?   | itself    |
 | bytes     | refused                        | refused       | refused         | base64    |
 
-Temporals are cast as days or milliseconds, to a string as their ISO text. No message contains the
-value that failed: records' values do not belong into logs (Kafka's messages do).
+Temporals are cast as days or milliseconds, to a string as their ISO text. Error messages do not
+contain the value that failed, because records' values must not be in logs (Kafka's messages do).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ ValueCast = Callable[[object], object]
 
 
 def schema_cast(schema: Schema, target: Type) -> ValueCast:
-    """Return the cast of values of that schema; DataException if there is none."""
+    """Return the cast of values of that schema; raise DataException if none exists."""
     _check_input(schema.type)
     if target is Type.STRING:
         return lambda value: to_string(schema, value, base64_text)
@@ -85,7 +85,7 @@ def schema_cast(schema: Schema, target: Type) -> ValueCast:
 
 
 def schemaless_cast(target: Type) -> ValueCast:
-    """Return the cast of values without a schema; it refuses those of other than basic types."""
+    """Return the cast of values without a schema; it refuses values that are not of basic types."""
     cast: ValueCast = (
         _CASTS[target]
         if target is not Type.STRING
@@ -115,12 +115,12 @@ def _check_input(source: Type) -> None:
 
 
 def types_text(types: tuple[Type, ...]) -> str:
-    """Return how messages list types."""
+    """Return a list of types as error messages show it."""
     return f"[{', '.join(map(str, types))}]"
 
 
 def _integer_cast(target: Type) -> ValueCast:
-    """Return the cast to an integer type; integers, the most frequent input, come first."""
+    """Return the cast to an integer type; it looks first for integers, the most frequent input."""
     lowest, highest = INTEGER_RANGES[target]
     floats_lowest, floats_highest = INTEGER_RANGES[
         Type.INT64 if target is Type.INT64 else Type.INT32
@@ -183,7 +183,7 @@ def _to_float32(value: object) -> object:
             if not isfinite(nearest) or nearest == 0:
                 return nearest
             try:
-                # From the text, so that it is rounded once.
+                # The text of the number is used, so that it is rounded only once.
                 return decimal_to_float32(Decimal(value.strip(_BLANKS).rstrip("fFdD")))
             except InvalidOperation:
                 return to_float32(nearest)
@@ -236,7 +236,7 @@ _INFERRED = (
     (Struct, Type.STRUCT),
     (bytearray | memoryview, Type.BYTES),
 )
-"""The types Kafka infers of schemaless values that are none of the basic classes."""
+"""The types that Kafka infers for schemaless values outside the basic classes."""
 
 _CASTS: dict[Type, ValueCast] = {
     **{kind: _integer_cast(kind) for kind in INTEGER_RANGES},
@@ -256,7 +256,7 @@ spec  LIST  HIGH  !
 
 
 def _parsed_spec(entries: object) -> dict[str | None, Type]:
-    """Return target types by field; the field None means the whole value."""
+    """Return target types by field; the key None means the whole value."""
     if not entries:
         raise ConfigException("Must specify at least one field to cast.")
     assert isinstance(entries, list)
@@ -264,7 +264,7 @@ def _parsed_spec(entries: object) -> dict[str | None, Type]:
     for entry in entries:
         parts = split_at_colons(entry)
         if len(parts) not in {1, 2}:
-            # Kafka's text, which speaks of another transformation.
+            # This is Kafka's text, which names another transformation.
             raise invalid_value("renames", entries, f"Invalid rename mapping: {entry}")
         field = parts[0].strip() if len(parts) == 2 else None
         target = Type.__members__.get(parts[-1].strip().upper())
@@ -285,7 +285,7 @@ def _parsed_spec(entries: object) -> dict[str | None, Type]:
 
 
 class Cast(OneSideTransformation):
-    """Casts the fields of a struct or map, or the whole value, to what `spec` says."""
+    """Casts the fields of a struct or map, or the whole value, to the types in `spec`."""
 
     KEEPS_NONE = True
     CONFIG_DEF = with_null_key(
@@ -339,7 +339,7 @@ class Cast(OneSideTransformation):
             field = schema.field(name)
             if field is not None:
                 cast = _deferred(field.schema, target)
-                # Bare: only the optionality is kept, and the default, which is cast as well.
+                # Only the optionality and the default are kept, and the default is cast as well.
                 builder = SchemaBuilder(target)
                 if field.schema.optional:
                     builder.optional()
@@ -350,7 +350,7 @@ class Cast(OneSideTransformation):
 
 
 def _deferred(schema: Schema, target: Type) -> ValueCast:
-    """Return the cast; one that does not exist fails when there is a value to cast, as Kafka's."""
+    """Return the cast; a missing one fails with the first value only, as in Kafka."""
     try:
         return schema_cast(schema, target)
     except DataException as error:

@@ -4,7 +4,7 @@
 refuses an unknown field of a schema (DataException; Kafka: IllegalArgumentException); without a
 schema the result is None.
 
-ValueToKey makes a new key of fields of the value. Of a struct every field must exist, of a map a
+ValueToKey makes a new key from fields of the value. In a struct every field must exist; in a map a
 missing one becomes None. Kafka 4.4 reads a field's name as a path (KIP-821); the key has the whole
 path as the name of the field.
 """
@@ -53,7 +53,7 @@ class FieldPath:
     __slots__ = ("_last", "_outer", "steps")
 
     def __init__(self, text: str, syntax_version: str) -> None:
-        """Read the text; `syntax_version` is V1 or V2. ConfigException for a lone backtick."""
+        """Parse the text; `syntax_version` is V1 or V2. ConfigException for a lone backtick."""
         self.steps: tuple[str, ...] = (text,) if syntax_version == "V1" else tuple(_steps(text))
         self._outer, self._last = self.steps[:-1], self.steps[-1]
 
@@ -69,7 +69,7 @@ class FieldPath:
     def value_of_struct(self, struct: Struct, *, with_default: bool) -> object:
         """Return the value, None if a step is missing or None.
 
-        Structs on the way are read with their defaults in any case.
+        Structs on the way are always read with their defaults.
         """
         for step in self._outer:
             if struct.schema.field(step) is None:
@@ -108,7 +108,7 @@ def _steps(path: str) -> Iterator[str]:
 
 
 def _quoted_step(path: str, opening: int) -> tuple[str, int]:
-    """Return the step in backticks that starts at `opening`, and where the next one starts."""
+    """Return the step in backticks that starts at `opening`, and the start of the next one."""
     step = ""
     start = search_from = opening + 1
     while True:
@@ -133,7 +133,7 @@ _PURPOSE = "field extraction"
 
 
 class ExtractField(OneSideTransformation):
-    """Replaces schema and value by those of the field; None stays None."""
+    """Replaces schema and value by those of one of its fields; None stays None."""
 
     CONFIG_DEF = define_table(
         with_null_key(f"{FIELD}  STRING  MEDIUM  !\n    The field to extract."),
@@ -165,7 +165,7 @@ ExtractFieldKey, ExtractFieldValue = both_sides(ExtractField)
 
 
 class HoistField(OneSideTransformation):
-    """Wraps the value, None too, into a struct or map of one field."""
+    """Wraps the value, even None, into a struct or map of one field."""
 
     CONFIG_DEF = define_table(
         ConfigDef(),
@@ -246,7 +246,7 @@ class ValueToKey(ShippedTransformation):
 
 
 class NestedValueToKey(ValueToKey):
-    """As of Kafka 4.4."""
+    """ValueToKey of Kafka 4.4, which reads names as paths."""
 
     CONFIG_DEF = define_table(
         ConfigDef(ValueToKey.CONFIG_DEF), FIELD_SYNTAX_KEY, {FIELD_SYNTAX_VERSION: SYNTAX_VERSION}

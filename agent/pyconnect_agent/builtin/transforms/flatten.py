@@ -1,7 +1,7 @@
 """`org.apache.kafka.connect.transforms.Flatten`: nested fields at the top, under joined names.
 
-A field is optional if it or anything around it is; arrays stay as they are. Of fields whose joined
-names are the same the last one stays in a map, a struct's schema is refused.
+A field is optional if it or a struct around it is; arrays stay as they are. If joined names are
+equal, the last field stays in a map, and a struct's schema is refused.
 """
 
 from __future__ import annotations

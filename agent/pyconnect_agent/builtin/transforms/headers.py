@@ -76,7 +76,7 @@ value.literal  STRING  HIGH  !
 
 
 class InsertHeader(ShippedTransformation):
-    """Appends the header, beside others of its key."""
+    """Appends the header, also to others of the same key."""
 
     CONFIG_DEF = define_table(
         ConfigDef(), _INSERTED, {HEADER: NonNullValidator(), VALUE_LITERAL: NonNullValidator()}

@@ -1,7 +1,7 @@
-"""`org.apache.kafka.connect.transforms.InsertField`: what is known about a record, as fields.
+"""`org.apache.kafka.connect.transforms.InsertField`: facts about a record as its fields.
 
 A name that ends in `!` makes a required field, one that ends in `?` or neither an optional one.
-Partition and offset are those the record has at this place of the chain.
+Partition and offset are those of the record at this place of the chain.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class _Insertion:
 
 
 class InsertField(OneSideTransformation):
-    """Adds the configured fields after those there are; a map's own of that name is replaced."""
+    """Adds the configured fields after the others; a map's own field of that name is replaced."""
 
     KEEPS_NONE = True
     CONFIG_DEF = with_null_key(
@@ -118,7 +118,7 @@ class InsertField(OneSideTransformation):
         values = copy.values(struct)
         for insertion in self._insertions:
             found = insertion.value(record)
-            # Unknown ones are left out; a required field then fails when the struct is checked.
+            # Unknown values are left out; a required field then fails in the struct's check.
             if found is None and insertion.even_none:
                 validate_value(insertion.schema, None, insertion.name)
             values.append(found)
@@ -126,7 +126,7 @@ class InsertField(OneSideTransformation):
 
 
 def _insertion(option: str, name: str, static_value: str | None) -> _Insertion:
-    """Return what the option of that value asks for."""
+    """Return the insertion that an option's value asks for."""
     optional = not name.endswith("!")
     if name.endswith(("!", "?")):
         name = name[:-1]

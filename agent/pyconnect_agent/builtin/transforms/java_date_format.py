@@ -2,8 +2,8 @@
 
 Always UTC, English names, weeks that start on Sunday. Differs from Java's in that the calendar is
 Gregorian before 1582 as well, and that reading is strict about what fields can hold: 2024-02-30 is
-refused, where Java makes it the 1st of March. As Java's, reading stops where the pattern ends: what
-follows in the text is ignored.
+refused, where Java makes it the 1st of March. As in Java, reading stops where the pattern ends, and
+the rest of the text is ignored.
 
 As in Java, numbers that are read may be preceded by blanks; a number has any count of digits unless
 another number follows at once; a year of two digits lies between 80 years before and 20 years after
@@ -53,7 +53,7 @@ class PatternField:
 
     @property
     def is_numeric(self) -> bool:
-        """Whether it is written in digits; months are from three letters on written in words."""
+        """Whether it is written in digits; months of three letters or more are words."""
         if self.letter in {"M", "L"}:
             return self.count <= 2
         return self.letter not in _TEXT_LETTERS
@@ -67,7 +67,7 @@ class Literal:
 
 
 def date_pattern_elements(pattern: str) -> tuple[PatternField | Literal, ...]:
-    """Return the elements of a pattern; ValueError with Java's text for one that is wrong."""
+    """Return the elements of a pattern; raise ValueError with Java's text for a wrong pattern."""
     elements: list[PatternField | Literal] = []
     for match in _TOKEN.finditer(pattern):
         if match["field"]:
@@ -106,12 +106,12 @@ _OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d\d)?$")
 
 
 class JavaDateReader:
-    """One pattern; serves any number of texts."""
+    """The reader for one pattern, for any number of texts."""
 
     __slots__ = ("_century_start", "_fields", "_pattern", "_regex")
 
     def __init__(self, pattern: str) -> None:
-        """Compile the pattern; DataException for letters that can be written only."""
+        """Compile the pattern; raise DataException for letters that can only be written."""
         self._pattern = pattern
         elements = date_pattern_elements(pattern)
         self._fields = tuple(element for element in elements if isinstance(element, PatternField))
@@ -132,7 +132,7 @@ class JavaDateReader:
         self._century_start = today.replace(year=today.year - 80, day=day)
 
     def milliseconds(self, text: str) -> int:
-        """Return milliseconds since the epoch; DataException that does not repeat the text."""
+        """Return milliseconds since the epoch; a DataException does not show the text."""
         match = self._regex.match(text)
         if match is None:
             raise DataException(
@@ -149,7 +149,7 @@ class JavaDateReader:
                     zone = zone_names().get(group.strip(" \t").upper())
                     break
             milliseconds = _milliseconds(found, zone)
-            # A year of two digits may be the one of 80 years ago, but on an earlier day.
+            # A year of two digits may be 80 years ago, but on an earlier day.
             if (
                 found.get("y") == self._century_start.year
                 and any(field.letter == "y" and field.count <= 2 for field in self._fields)
@@ -158,19 +158,19 @@ class JavaDateReader:
                 milliseconds = _milliseconds({**found, "y": found["y"] + 100}, zone)
             return milliseconds
         except (ValueError, OverflowError):
-            # Without the cause, whose text would contain part of the value.
+            # The cause's text would show a part of the value.
             raise DataException(
                 "Could not parse timestamp: value matches pattern "
                 f"({self._pattern}), but not every field is in its range"
             ) from None
 
     def _value(self, field: PatternField, text: str) -> int:
-        """Return the number of a field's text; ValueError out of its range."""
+        """Return the number of a field's text; raise ValueError if it is out of range."""
         match field.letter:
             case "y" | "Y":
                 year = int(text)
                 if field.count <= 2 and len(text) == 2:
-                    # The year of 80 years ago or a later one.
+                    # The year is the one 80 years ago, or a later one.
                     start = self._century_start.year
                     year += start - start % 100
                     return year if year >= start else year + 100
@@ -186,7 +186,7 @@ class JavaDateReader:
                     raise ValueError("years before the first are not supported")
                 return 1
             case "z" | "Z" | "X":
-                # A number's offset from UTC in milliseconds.
+                # The result is a number's offset from UTC in milliseconds.
                 if (offset := _OFFSET.search(text)) is None:
                     return 0
                 sign, hour, minute = offset.groups("0")
@@ -205,12 +205,12 @@ def _regex_of(element: PatternField | Literal, following: PatternField | Literal
     if isinstance(element, Literal):
         return re.escape(element.text)
     if element.is_numeric and isinstance(following, PatternField) and following.is_numeric:
-        # Right before another number it has `count` characters or less: blanks before it count,
-        # and so many characters must be left.
+        # Right before another number, a number has at most `count` characters with its blanks, and
+        # `count` characters must be left.
         count = element.count
         choices = (rf"[ \t]{{{blanks}}}[0-9]{{1,{count - blanks}}}+" for blanks in range(count))
         return rf"(?=(?s:.{{{count}}}))({'|'.join(choices)})"
-    # Java passes over blanks before numbers and zones, not before other words.
+    # Java skips blanks before numbers and zones, but not before other words.
     blanks = r"[ \t]*+" if element.is_numeric or element.letter in _ZONE_LETTERS else ""
     return rf"{blanks}({_content_of(element)})"
 
@@ -243,7 +243,7 @@ def _position(names: tuple[str, ...], text: str) -> int:
 
 
 def _milliseconds(found: Mapping[str, int], zone: ZoneName | None) -> int:
-    """Return the moment that the fields give."""
+    """Return the milliseconds since the epoch for the fields."""
     if "H" in found or "k" in found:
         hour = found.get("H", found.get("k", 0) % 24)
     else:
@@ -257,7 +257,7 @@ def _milliseconds(found: Mapping[str, int], zone: ZoneName | None) -> int:
 
 
 def _date(found: Mapping[str, int]) -> date:
-    """Return the day that the fields give; missing fields are those of 1970-01-01."""
+    """Return the day for the fields; missing fields are those of 1970-01-01."""
     month = found.get("M", found.get("L"))
     if "d" not in found and month is None and "w" in found:
         first = date(found.get("Y", found.get("y", 1970)), 1, 1)
@@ -280,18 +280,18 @@ _CONSTANTS = {"G": "AD", "Z": "+0000", "X": "Z"}
 
 
 class JavaDateFormat:
-    """One pattern; serves any number of moments."""
+    """One pattern for reading and writing any number of moments."""
 
     __slots__ = ("_attributes", "_microseconds", "_parts", "_reader", "_template", "pattern")
 
     def __init__(self, pattern: str) -> None:
-        """Compile the pattern; ValueError with Java's text if it is wrong."""
+        """Compile the pattern; raise ValueError with Java's text if it is wrong."""
         self.pattern = pattern
         elements = date_pattern_elements(pattern)
         fields = [element for element in elements if isinstance(element, PatternField)]
         self._template = "".join(map(_template, elements))
         fields = [field for field in fields if _constant(field) is None]
-        # Plain attributes are read by one call in C.
+        # One call in C reads plain attributes.
         names = [_attribute(field) for field in fields]
         plain = [name for name in names if name is not None]
         self._attributes = attrgetter(*plain) if 1 < len(plain) == len(fields) else None
@@ -335,7 +335,7 @@ def _template(element: PatternField | Literal) -> str:
 
 
 def _constant(field: PatternField) -> str | None:
-    """Return the text of a field that is the same for all moments in UTC, None for others."""
+    """Return the text of a field that is the same for all moments in UTC, None for other fields."""
     if field.letter == "z":
         return "Coordinated Universal Time" if field.count >= 4 else "UTC"
     return _CONSTANTS.get(field.letter)
@@ -375,7 +375,7 @@ def _week_year(moment: datetime) -> int:
 
 
 def _week_counted_from_first(moment: datetime, day: int) -> int:
-    """Return the number of the week; the one with day 1 is the first, even if incomplete."""
+    """Return the number of the week; the week with day 1 is the first, even if incomplete."""
     first_days_since_sunday = (_days_since_sunday(moment) - day + 1) % 7
     return (day - 1 + first_days_since_sunday) // 7 + 1
 

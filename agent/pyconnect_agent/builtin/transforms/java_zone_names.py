@@ -1,8 +1,8 @@
 """Names of time zones that `java.text.SimpleDateFormat` reads for the letters z and Z.
 
 The names are those of Java 17 in English, in Java's order: the first zone that has a name counts,
-so that IST is Israel's. A name stands for the standard or the daylight saving offset of its zone,
-whatever the season of the text is.
+so that IST is Israel's. A name means the standard or the daylight saving offset of its zone in
+every season.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _WINTER = datetime(2024, 1, 1)  # noqa: DTZ001  a local time
 
 @dataclass(frozen=True, slots=True)
 class ZoneName:
-    """A name of an IANA zone; `saving` is its daylight saving, None if the season decides."""
+    """A name of an IANA zone; `saving`: of its daylight saving time, None if the season decides."""
 
     zone: str
     saving: timedelta | None
 
     def offset(self, local: datetime) -> timedelta:
         """Return the offset from UTC at a local time, which has no zone."""
-        # Java knows no local mean times: before 1900 the offset is today's.
+        # Java has no local mean times: before 1900 the offset is today's.
         known = local if local.year >= 1900 else _WINTER
         at = known.replace(tzinfo=ZoneInfo(self.zone))
         offset = at.utcoffset() or timedelta()
@@ -36,7 +36,7 @@ class ZoneName:
 
 @cache
 def zone_names() -> Mapping[str, ZoneName]:
-    """Return all names in capitals; where one begins with another, the first one counts."""
+    """Return all names in capitals; if one begins with another, the first of them counts."""
     found = {}
     for line in _TABLE.split("\n"):
         place, *names = line.split("|")
@@ -233,7 +233,7 @@ Europe/Astrakhan|=Astrakhan Standard Time
 Asia/Famagusta*|Eastern European Time
 Europe/Ulyanovsk|=Ulyanovsk Standard Time
 Asia/Srednekolymsk|Srednekolymsk Time|SRET|Srednekolymsk Daylight Time|SREDT"""
-"""Zone, its long and short name in winter, and those in summer.
+"""Zones with their long and short names in winter and in summer.
 
 `*`: the zone has daylight saving time today. `=`: the name is that of summer as well.
 """

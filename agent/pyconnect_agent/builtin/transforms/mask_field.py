@@ -1,7 +1,7 @@
 """`org.apache.kafka.connect.transforms.MaskField`: hides the values of fields.
 
 Without a replacement fields get the empty value of their type; a Decimal gets zero in its schema's
-scale (Kafka: in scale 0, which fails later). A replacement is for numbers and strings only. None
+scale (Kafka: in scale 0, which fails later). Only numbers and strings can have a replacement. None
 stays None.
 """
 
@@ -74,7 +74,7 @@ replacement  STRING  LOW  ~
 
 
 class MaskField(OneSideTransformation):
-    """Keeps the schema."""
+    """Masks fields; the schema stays the same."""
 
     CONFIG_DEF = with_null_key(
         _TABLE, {FIELDS: NON_EMPTY_UNIQUE_LIST, REPLACEMENT: NonEmptyString()}
@@ -120,7 +120,7 @@ class MaskField(OneSideTransformation):
         return struct.schema, Struct.of_checked(struct.schema, updated)
 
     def _masked(self, value: object) -> object:
-        """Return the mask of a value that is not None; remembered by its class."""
+        """Return the mask of a value that is not None, cached by class."""
         mask = self._plain_masks.get(value.__class__)
         if mask is not None:
             return mask
@@ -137,7 +137,7 @@ class MaskField(OneSideTransformation):
     def _masked_by_schema(self, schema: Schema, value: object) -> object:
         """Return the mask of a value that is not None."""
         if schema.name == DECIMAL_NAME and isinstance(value, Decimal):
-            # The same number with the schema's scale.
+            # The number is the same, with the schema's scale.
             mask = self._masked(value)
             assert isinstance(mask, Decimal)
             scale = scale_of(schema)
@@ -158,7 +158,7 @@ class MaskField(OneSideTransformation):
 
 
 def _replaced(value: object, replacement: str, number: Type | None) -> object:
-    """Return the replacement in the type of the value; `number` says which type of numbers."""
+    """Return the replacement in the value's type; `number` is the type of numbers."""
     match value:
         case str():
             return replacement

@@ -1,7 +1,7 @@
 """`org.apache.kafka.connect.transforms.ReplaceField`: leaves out and renames fields.
 
-Unlike Kafka's, a rename of a field that is not there has no effect on a struct that already has a
-field of the new name (Kafka fails to find the old one).
+Unlike in Kafka, a rename of a missing field does not change a field of the new name (Kafka fails to
+find the old field).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LOG = logging.getLogger(__name__)
 
 
 def _new_names(mappings: object) -> dict[str, str]:
-    """Return new names by old ones; ConfigException unless it is a list of `old:new`."""
+    """Return new names by old ones; raise ConfigException unless the entries are `old:new`."""
     if not isinstance(mappings, list):
         raise invalid_value(RENAMES, None, "Value must be non-null")
     new_names = {}
@@ -61,7 +61,7 @@ renames  LIST  MEDIUM  ""
 
 
 class ReplaceField(OneSideTransformation):
-    """Keeps a field that is not excluded, and included if anything is; then renames it."""
+    """Keeps fields that are not excluded, and only included ones if any is; then renames them."""
 
     KEEPS_NONE = True
     CONFIG_DEF = with_null_key(

@@ -1,9 +1,9 @@
 """Kafka's RegexRouter, TimestampRouter and Filter: records renamed to another topic, or dropped.
 
 As in Kafka the expression of RegexRouter must match the whole topic, but what is replaced is the
-first match of a search, which can be shorter: `a|ab` with `x` makes `xb` of `ab`. Unlike there, a
-replacement that names a missing group and a wrong pattern of a time are refused as configuration.
-Filter drops every record and is of use with a predicate only.
+first match of a search, which can be shorter: `a|ab` with `x` makes `xb` of `ab`. Unlike in Kafka,
+`configure` refuses a replacement with a missing group and a wrong pattern of a time. Filter drops
+every record and makes sense with a predicate only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ replacement  STRING  HIGH  !
 
 
 class RegexRouter(ShippedTransformation):
-    """Leaves records alone whose topic the expression does not match."""
+    """Gives records another topic if the expression matches the topic."""
 
     CONFIG_DEF = define_table(ConfigDef(), _TABLE, {REGEX: VALID_REGEX})
 
@@ -84,7 +84,7 @@ class JavaReplacement:
     __slots__ = ("_parts",)
 
     def __init__(self, replacement: str, regex: re.Pattern[str]) -> None:
-        """Compile it; ValueError, with Java's text, for a group that does not exist."""
+        """Compile the replacement; ValueError, with Java's text, if a group does not exist."""
         self._parts: list[str | int] = []
         for token in _TOKEN.finditer(replacement):
             name, digits = token["name"], token["digits"]
@@ -108,7 +108,7 @@ class JavaReplacement:
                 self._parts.append(token["escaped"] or token["plain"])
 
     def replace_first(self, match: re.Match[str]) -> str:
-        """Return the searched text with the match replaced; groups that took no part are empty."""
+        """Return the searched text with the match replaced; groups without a match are empty."""
         text = "".join(
             part if isinstance(part, str) else match.group(part) or "" for part in self._parts
         )
@@ -116,7 +116,7 @@ class JavaReplacement:
 
 
 class Filter(ShippedTransformation):
-    """Has no options."""
+    """Drops every record; it has no options."""
 
     CONFIG_DEF = ConfigDef()
 
@@ -136,7 +136,7 @@ timestamp.format  STRING  HIGH  yyyyMMdd
 
 
 class TimestampRouter(ShippedTransformation):
-    """Puts topic and timestamp, in UTC, into the format of the new topic."""
+    """Formats the new topic from the old topic and the timestamp, in UTC."""
 
     CONFIG_DEF = define_table(ConfigDef(), _ROUTER_TABLE, {TIMESTAMP_FORMAT: VALID_DATE_PATTERN})
 
@@ -149,7 +149,7 @@ class TimestampRouter(ShippedTransformation):
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
         if record.timestamp is None:
-            # Where the record is, without its data.
+            # The text has the record's place, without its data.
             place = f"topic='{record.topic}', kafkaPartition={record.kafka_partition}"
             if isinstance(record, SinkRecord):
                 place += f", kafkaOffset={record.kafka_offset}"

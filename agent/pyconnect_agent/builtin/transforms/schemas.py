@@ -1,9 +1,9 @@
 """Schemas and structs of transformations: requirements, copies, and facts cached by schema.
 
-Corresponds to `Requirements` of Kafka's transformations (the texts are Kafka's, with Python's names
-of classes), to `SchemaUtil.copySchemaBasics`, to their loops over the fields of a struct, and to
-`schemaUpdateCache`. A `SchemaCache` keeps what depends on the schema only, such as a `StructCopy`;
-it serves one thread.
+Corresponds to `Requirements` of Kafka's transformations (with Kafka's texts, and Python's names of
+classes), to `SchemaUtil.copySchemaBasics`, to their loops over the fields of a struct, and to
+`schemaUpdateCache`. A `SchemaCache` keeps facts that depend on the schema only, such as a
+`StructCopy`; it serves one thread.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def struct_like(source: Schema, fields: Iterable[tuple[str, Schema]]) -> SchemaB
 
 
 class StructCopy:
-    """Reads the values that structs of one schema have for the fields of another one.
+    """A copy of values from structs of one schema to the fields of another one.
 
-    `sources` names, for each of the first fields of `target`, the field of the source schema it is
-    filled from. With `replace_null_with_default` None is read as the default.
+    `sources` names, for each of the first fields of `target`, the source field that fills it. With
+    `replace_null_with_default` None is read as the default.
     """
 
     __slots__ = ("_count", "_defaults", "_indexes", "_required", "target")
@@ -109,10 +109,10 @@ class StructCopy:
 
 
 class ChangedStruct:
-    """Copies structs of one schema, some of whose fields get another schema and value.
+    """A copy of structs of one schema in which some fields get another schema and value.
 
-    `changes` has the new schema and what makes the new value, by name. A value that is None stays
-    None. The target keeps the optionality and the default of the source, the default changed too.
+    `changes` has the new schema and the function for the new value, by name. None stays None. The
+    target keeps the optionality and the default of the source; the default is changed too.
     """
 
     __slots__ = ("_changes", "_copy", "target")
@@ -161,7 +161,7 @@ _SIZE = 16
 
 
 class SchemaCache(Generic[V]):
-    """Asks `work_out` once for each schema, as long as it is among the last 16."""
+    """A cache of the last 16 schemas, for each of which it calls `work_out` once."""
 
     __slots__ = ("_known", "_last", "_last_schema", "_work_out")
 
@@ -172,8 +172,8 @@ class SchemaCache(Generic[V]):
         self._last: V
 
     def of(self, schema: Schema) -> V:
-        """Return what was worked out; raises what `work_out` raises, each time."""
-        # Most records have the schema object of the one before: no need to hash it.
+        """Return the result of `work_out`; its errors are raised each time."""
+        # Most records have the schema object of the previous one, so that it need not be hashed.
         if schema is self._last_schema:
             return self._last
         found = self._known.get(schema)
@@ -185,7 +185,7 @@ class SchemaCache(Generic[V]):
 
 
 def require_schema(schema: Schema | None, purpose: str) -> Schema:
-    """Return the schema; DataException if there is none."""
+    """Return the schema; raise DataException if it is missing."""
     if schema is None:
         raise DataException(f"Schema required for [{purpose}]")
     return schema
@@ -220,5 +220,5 @@ def require_sink_record(record: ConnectRecord, purpose: str) -> SinkRecord:
 
 
 def class_name(value: object) -> str:
-    """Return how messages name the class of a value."""
+    """Return the name of a value's class as error messages show it."""
     return "null" if value is None else type(value).__qualname__

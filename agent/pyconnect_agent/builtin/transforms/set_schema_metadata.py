@@ -28,7 +28,7 @@ schema.version  INT  HIGH  ~
 
 
 class SetSchemaMetadata(OneSideTransformation):
-    """Keeps everything else about the schema; a struct is copied to the new schema."""
+    """Changes name or version of the schema only; a struct is copied to the new schema."""
 
     CONFIG_DEF = with_null_key(_TABLE)
 

@@ -1,7 +1,7 @@
 """`org.apache.kafka.connect.transforms.TimestampConverter`: between texts, numbers and temporals.
 
-All forms meet in milliseconds since the epoch, so digits below are lost: cut towards zero. The
-schema of a value gives its form; without a schema its class does. Times are UTC.
+All forms are converted through milliseconds since the epoch, so smaller digits are cut towards
+zero. The schema of a value decides its form; without a schema its class does. Times are UTC.
 
 | form      | schema                   | value                                          |
 |-----------|--------------------------|------------------------------------------------|
@@ -85,9 +85,9 @@ _FORMS_BY_NAME = {TIMESTAMP_NAME: TIMESTAMP, DATE_NAME: DATE, TIME_NAME: TIME}
 _FORMS_BY_TYPE = {Type.STRING: STRING, Type.INT64: UNIX}
 
 Reading = Callable[[object], int]
-"""Value that is not None to milliseconds since the epoch."""
+"""Converts a value other than None to milliseconds since the epoch."""
 Writing = Callable[[int], object]
-"""Milliseconds since the epoch to value."""
+"""Converts milliseconds since the epoch to a value."""
 
 
 class TimestampForms:
@@ -142,7 +142,7 @@ class TimestampForms:
         return lambda value: write(read(value))
 
     def convert_schemaless(self, value: object) -> object:
-        """Return the converted value; it is not None. DataException if its class has no form."""
+        """Return the converted value, which is not None; DataException if its class has no form."""
         match value:
             case bool():
                 pass
@@ -182,12 +182,12 @@ def _writing(target: str, date_format: JavaDateFormat | None, precision: str) ->
 
 
 def _cut(number: int, divisor: int) -> int:
-    """Divide, leaving the fraction out, as Java does: towards zero."""
+    """Divide and cut the fraction towards zero, as Java does."""
     return number // divisor if number >= 0 else -(-number // divisor)
 
 
 def _limited(number: int) -> int:
-    """Keep to 64 bits as Java's TimeUnit does: at the nearest limit."""
+    """Limit a number to 64 bits as Java's TimeUnit does, at the nearest limit."""
     return max(_LOWEST, min(_HIGHEST, number))
 
 
@@ -297,7 +297,7 @@ class TimestampConverter(OneSideTransformation):
         return changed.target, changed.struct(struct)
 
     def _changed_struct(self, schema: Schema) -> tuple[ChangedStruct, ConnectException | None]:
-        """Return the conversion, and why the field has none: that matters for structs only."""
+        """Return the conversion, and why the field has none, which is an error for structs only."""
         source, refusal = schema.field(self._field), None
         changes: dict[str, tuple[Schema, _Conversion]] = {}
         if source is not None:

@@ -1,11 +1,11 @@
 """`io.confluent.connect.avro.AvroConverter`: Avro whose schemas a registry keeps.
 
 `writing` and `reading` map schemas and values, `fastavro` makes the bytes. Needs the extra `avro`.
-Differences from Confluent's: schemaless maps and lists are refused, so are records that contain
+Unlike Confluent's converter, this one refuses schemaless maps and lists, and records that contain
 themselves.
 
 Writing corresponds to `AvroData.fromConnectData`: a Connect schema is compiled into a function that
-makes what the library writes. Logical values become their base values. Records in
+makes the library's values. Logical values become their base values. Records in
 unions are pairs of full name and members, which spares the library a search.
 """
 
@@ -43,16 +43,16 @@ from pyconnect_api import (
 from pyconnect_api.schema import StructValue
 
 Datum = Callable[[object], object]
-"""Makes the library's form of a Connect value; DataException if it does not fit."""
+"""Returns the library's form of a Connect value; raises DataException if it does not fit."""
 
 
 def datum_of(schema: Schema, options: AvroOptions) -> Datum:
-    """Return the function for values of `schema`."""
+    """Return the function that converts values of `schema`."""
     return _Compilation(options).of(schema)
 
 
 class _Compilation:
-    """Names records in the same order as the schema's derivation does."""
+    """A compilation that names records in the order of the schema's derivation."""
 
     def __init__(self, options: AvroOptions) -> None:
         self._options = options
@@ -171,7 +171,7 @@ allow.optional.map.keys  BOOLEAN  LOW  false
 
 
 class AvroConverter(RegistryConverter):
-    """Reads and writes Avro; configure it before use."""
+    """The converter for Avro; configure it before use."""
 
     KIND, FORMAT, EXTRA = "AVRO", "Avro", "avro"
     TABLE = _TABLE
@@ -202,8 +202,8 @@ class AvroConverter(RegistryConverter):
             made = datum(value)
             try:
                 write(buffer, parsed, made)
-            # The library raises what its parts raise: ValueError, TypeError, KeyError, … They quote
-            # the value, which must not stand in the trace.
+            # The library raises errors of its parts: ValueError, TypeError, KeyError, … Their texts
+            # quote the value, which must not be in the trace.
             except Exception as error:  # noqa: BLE001
                 raise DataException(
                     f"Failed to serialize Avro data with schema {schema}: {type(error).__name__}"
@@ -221,7 +221,8 @@ class AvroConverter(RegistryConverter):
             body = io.BytesIO(frame.body)
             try:
                 found = read_datum(body, parsed, None, return_record_name=True)
-            # As for writing; also EOFError and UnicodeDecodeError of damaged messages.
+            # The same errors as in writing, and EOFError and UnicodeDecodeError of damaged
+            # messages.
             except Exception as error:  # noqa: BLE001
                 raise DataException(
                     f"Failed to deserialize Avro data with schema {frame.schema}: "
@@ -240,7 +241,7 @@ class AvroConverter(RegistryConverter):
         plain = reading.without_logical_types(reading.parse_json(source.text))
         try:
             parsed = _library().parse_schema(plain, named_schemas=named)
-        # The library has no common class for what can be wrong with a schema.
+        # The library has no common class for the errors of a schema.
         except Exception as error:
             raise DataException(f"The Avro schema is not valid: {error}") from error
         return parsed, named

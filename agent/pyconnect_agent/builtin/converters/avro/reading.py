@@ -1,7 +1,7 @@
 """Connect schemas of Avro schemas, with the functions that read their values.
 
-Corresponds to `AvroData.toConnectSchema` and `toConnectData`. Both are made in one walk, as the one
-decides the other. Avro types without a counterpart:
+Corresponds to `AvroData.toConnectSchema` and `toConnectData`. One walk makes both, as the schema
+decides the function. Avro types without a counterpart:
 
 | Avro                    | Connect                                                              |
 |-------------------------|----------------------------------------------------------------------|
@@ -9,8 +9,8 @@ decides the other. Avro types without a counterpart:
 | fixed                   | BYTES, its size in a parameter                                       |
 | union of several types  | STRUCT `io.confluent.connect.avro.Union`, a field for each           |
 
-A whole number in a union of int and long becomes the int if it fits, for the library does not
-tell which was written. Records that contain themselves are refused: schemas here are finite.
+A whole number in a union of int and long becomes the int if it fits, since the library does not
+say which was written. Records that contain themselves are refused: schemas here are finite.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from pyconnect_api.schema import renamed_schema
 from pyconnect_api.validation import INTEGER_RANGES, hashable_key
 
 Avro = Mapping[str, Any]
-"""A parsed Avro schema: `type` and, under full names, what belongs to it."""
+"""A parsed Avro schema: `type`, and the details under full names."""
 Read = Callable[[Any], object]
-"""Makes a Connect value of what the Avro library read."""
+"""Returns the Connect value of a value that the Avro library has read."""
 
 _TYPES = {
-    # Of those that are `int` the last one, INT32.
+    # Several types are `int`; the last one, INT32, counts.
     **{name: kind for kind, name in writing.PRIMITIVES.items()},
     "fixed": Type.BYTES,
     "enum": Type.STRING,
@@ -57,7 +57,7 @@ _LOGICAL_NAMES = {
     ("long", "timestamp-millis"): TIMESTAMP_NAME,
 }
 _UNNAMED = re.compile(re.escape(f"{writing.NAMESPACE}.{writing.DEFAULT_RECORD}") + "[0-9]*")
-"""Names that structs without one get on writing."""
+"""Names that structs without a name get in writing."""
 _PYTHON_TYPES: Mapping[Type, type] = {
     **dict.fromkeys(INTEGER_RANGES, int),
     Type.FLOAT32: float,
@@ -90,7 +90,7 @@ def without_logical_types(schema: Any) -> Any:  # JSON
 def connect_schema(
     parsed: Any, named: Mapping[str, Avro], options: AvroOptions
 ) -> tuple[Schema, Read]:
-    """Return what a parsed schema means, and the function that reads its values.
+    """Return the Connect schema of a parsed schema, and the function that reads its values.
 
     `named` holds all records, enums and fixed types by full name.
     """
@@ -165,7 +165,7 @@ class _Walk:
         others = [branch for branch in branches if branch != "null"]
         optional = len(others) < len(branches)
         if len(others) == 1:
-            # A union's default is of its first branch.
+            # A union's default is a value of its first branch.
             return self.of(others[0], optional=optional, default=default)
         builder = SchemaBuilder.struct().name(writing.UNION)
         if optional:
@@ -240,7 +240,7 @@ def _documented(kind: Any, doc: str | None) -> Any:
 
 
 def _described(builder: SchemaBuilder, avro: Avro, kind: str) -> SchemaBuilder:
-    """Add what Connect's properties say, as far as it is not known."""
+    """Add the facts in Connect's properties that are not known yet."""
     known = builder.build()
     doc = avro.get(writing.DOC, avro.get("doc"))
     if doc is not None:
@@ -258,7 +258,7 @@ def _described(builder: SchemaBuilder, avro: Avro, kind: str) -> SchemaBuilder:
 
 
 def _logical(schema: Schema, read: Read) -> Read:
-    """Return the reader, whose function for a record needs the finished schema."""
+    """Return the reader; that of a record needs the finished schema."""
     if isinstance(read, _RecordReader):
         read = read.of(schema)
     elif is_logical(schema):
@@ -269,7 +269,7 @@ def _logical(schema: Schema, read: Read) -> Read:
 
 
 class _RecordReader:
-    """The readers of a record's members, until its schema is finished."""
+    """The readers of a record's members, kept until the record's schema is finished."""
 
     def __init__(self, members: list[tuple[str, Read]]) -> None:
         self._members = members
@@ -301,7 +301,7 @@ def _is_of(schema: Schema, found: Any) -> bool:
 
 
 def _from_json(schema: Schema, default: Any) -> Any:
-    """Return a default as the library would have read it."""
+    """Return a default in the form in which the library would have read it."""
     match schema.type:
         case Type.BYTES:
             return default.encode("iso-8859-1") if isinstance(default, str) else default
@@ -314,7 +314,7 @@ def _from_json(schema: Schema, default: Any) -> Any:
 
 
 def parse_json(text: str) -> Any:
-    """Return the JSON of an Avro schema; a bare name is allowed, as registries do."""
+    """Return the JSON of an Avro schema; a bare name is allowed, as in registries."""
     try:
         return json.loads(text)
     except ValueError:

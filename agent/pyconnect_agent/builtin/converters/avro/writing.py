@@ -3,8 +3,8 @@
 Corresponds to `AvroData.fromConnectSchema`. Pure. A struct without a name becomes
 `io.confluent.connect.avro.ConnectDefault`, further ones `ConnectDefault2` and so on; maps whose
 keys are not required strings are arrays of `MapEntry` records. A record type that occurs again is
-named, and must then be the same. The names and properties by which Avro schemas carry what Connect
-knows and Avro does not are those of `AvroData`.
+referred to by its name, and must be the same. Properties hold facts that Avro lacks; their names
+are those of `AvroData`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ DECIMAL_PRECISION = "connect.decimal.precision"
 DEFAULT_PRECISION = 64
 
 LOGICAL = "__logicalType"
-"""The property where `reading.parse` keeps a logical type, so that the library ignores it."""
+"""The property in which `reading.parse` keeps a logical type, so that the library ignores it."""
 
 _VALID = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _INVALID_CHARACTER = re.compile(r"[^A-Za-z0-9_]")
@@ -67,7 +67,7 @@ class AvroOptions:
 
 
 def avro_name(name: str, options: AvroOptions) -> str:
-    """Return a simple name that Avro allows; DataException unless it may be changed."""
+    """Return a simple name that Avro allows; DataException if it would have to be changed."""
     if _VALID.fullmatch(name):
         return name
     if not options.scrub_invalid_names:
@@ -102,7 +102,7 @@ _LOGICAL_TYPES = {DATE_NAME: "date", TIME_NAME: "time-millis", TIMESTAMP_NAME: "
 
 
 def avro_schema(schema: Schema, options: AvroOptions) -> Json:
-    """Return the Avro schema of values of `schema`; DataException when there is none."""
+    """Return the Avro schema of values of `schema`; raise DataException if none exists."""
     return _Derivation(options).of(schema)
 
 
@@ -117,7 +117,7 @@ def is_string_map(schema: Schema, options: AvroOptions) -> bool:
 
 
 class RecordNames:
-    """Names the records of one schema, in the order in which they are met."""
+    """Names of the records of one schema, in the order of their first use."""
 
     def __init__(self, options: AvroOptions) -> None:
         self._options = options
@@ -141,7 +141,7 @@ class RecordNames:
 
 
 class _Derivation:
-    """One schema's derivation: it remembers the records it has named."""
+    """The derivation of one schema, which remembers the records that it has named."""
 
     def __init__(self, options: AvroOptions) -> None:
         self._options = options
@@ -149,7 +149,7 @@ class _Derivation:
         self._defined: dict[str, Schema] = {}
 
     def of(self, schema: Schema) -> Json:
-        """Return the schema, a union with null if it is optional."""
+        """Return the schema; it is a union with null if it is optional."""
         if schema.name == UNION:
             branches = [self._base(field.schema) for field in schema.fields]
             return ["null", *branches] if schema.optional else branches

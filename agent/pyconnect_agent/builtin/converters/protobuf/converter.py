@@ -1,10 +1,10 @@
 """`io.confluent.connect.protobuf.ProtobufConverter`: Protobuf whose schemas a registry keeps.
 
-Schemas are registered as the text of a .proto file, of which protoc makes message types in a
+Schemas are registered as the text of a .proto file, from which protoc makes message types in a
 separate process. Needs the extra `protobuf`. Google's and Confluent's common files need not be
-references: their descriptors come from installed packages. Differences from Confluent's: a value
-that is no struct is wrapped in a message with a field `value` and unwrapped again; nulls in lists
-and maps, lists of lists and messages that contain themselves are refused.
+references: their descriptors come from installed packages. Unlike Confluent's converter, this one
+wraps a value that is not a struct in a message with a field `value`, and unwraps it in reading. It
+refuses nulls in lists and maps, lists of lists, and messages that contain themselves.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _COMMON = (
 def file_descriptor(text: str, references: Mapping[str, str]) -> Any:  # the library has no types
     """Return the descriptor of a .proto file that may import `references` by name.
 
-    DataException when it is not valid.
+    Raises DataException if the file is not valid.
     """
     from google.protobuf import descriptor_pb2, descriptor_pool
 
@@ -117,7 +117,7 @@ generate.index.for.unions  BOOLEAN  LOW  true
 
 
 class ProtobufConverter(RegistryConverter):
-    """Reads and writes Protobuf; configure it before use."""
+    """The converter for Protobuf; configure it before use."""
 
     KIND, FORMAT, EXTRA = "PROTOBUF", "Protobuf", "protobuf"
     TABLE = _TABLE
@@ -143,7 +143,7 @@ class ProtobufConverter(RegistryConverter):
         message_schema = writing.as_message(schema)
         wrapped = schema.type is not Type.STRUCT
         messages = _top_level(file)
-        # That of the schema's name, else the file's first.
+        # The message with the schema's name, else the first of the file.
         simple_name = (message_schema.name or "").rpartition(".")[2]
         named = (at for at, message in enumerate(messages) if message.name == simple_name)
         index = next(named, 0)
@@ -189,7 +189,7 @@ class ProtobufConverter(RegistryConverter):
             message = make()
             try:
                 message.ParseFromString(body)
-            # The library's DecodeError, which has no stable place to be imported from.
+            # This is the library's DecodeError, which cannot be imported from a stable place.
             except Exception as error:
                 raise DataException(
                     f"Failed to deserialize Protobuf data with schema {frame.schema}"

@@ -29,7 +29,7 @@ from pyconnect_api.logical import decimal_of, scale_of
 from pyconnect_api.validation import hashable_key
 
 Read = Callable[[Any], object]
-"""Makes a Connect value of a field's value or of a message."""
+"""Returns the Connect value of a field's value or of a message."""
 
 # Numbers of FieldDescriptorProto.Type.
 _TYPES: Mapping[int, Type] = {
@@ -55,7 +55,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def connect_schema(descriptor: Any, options: ProtobufOptions) -> tuple[Schema, Read]:
-    """Return what a message type means, and the function that reads its messages."""
+    """Return the Connect schema of a message type, and the function that reads its messages."""
     builder, read = _Walk(options).message(descriptor)
     schema = builder.build()
     reader = read(schema)
@@ -77,7 +77,7 @@ class _Walk:
         self._open: list[str] = []
 
     def message(self, descriptor: Any) -> tuple[SchemaBuilder, Callable[[Schema], Read]]:
-        """Return a builder, and what makes a reader of the schema that it builds."""
+        """Return a schema's builder, and the function that makes the reader of the built schema."""
         if descriptor.full_name in self._open:
             raise DataException(f"The message {descriptor.full_name} contains itself: unsupported")
         self._open.append(descriptor.full_name)
@@ -203,9 +203,9 @@ class _Walk:
 
 
 def _member(field: Any, schema: Schema, read: Read) -> Read:
-    """Return the reader of a field out of its message."""
+    """Return the reader of a field from its message."""
     name = field.name
-    # Scalars of proto3 without a label have a value always, 0 if need be.
+    # In proto3 a scalar without a label always has a value, 0 by default.
     if field.has_presence and schema.optional:
         return lambda message: read(getattr(message, name)) if message.HasField(name) else None
     return lambda message: read(getattr(message, name))
@@ -255,7 +255,7 @@ def _temporal(
         try:
             return read(message)
         except (ValueError, OverflowError):
-            # Their texts quote the value.
+            # The errors' texts quote the value.
             raise DataException(f"Not a valid {message.DESCRIPTOR.full_name}") from None
 
     return lambda _params: (builder(), lambda _schema: read_or_refuse)

@@ -1,8 +1,8 @@
 """The text of a .proto file for a Connect schema, and the functions that fill its messages.
 
 Corresponds to `ProtobufData.fromConnectSchema`. Pure. Structs are messages of one file, in the
-package of the first; what Protobuf lacks is kept in Confluent's options `field_meta` and
-`message_meta`. Defaults, versions and docs are not kept: Protobuf has no place for them.
+package of the first. Confluent's options `field_meta` and `message_meta` keep facts that Protobuf
+lacks. Defaults, versions and docs are not kept: Protobuf has no place for them.
 
 A filler corresponds to `ProtobufData.fromConnectData`. Its message type may be another than the
 schema's own (`use.latest.version`): fields are found by name, and one it lacks is refused.
@@ -68,7 +68,7 @@ class ProtobufOptions:
 
 
 def checked(name: str) -> str:
-    """Return a name; DataException when Protobuf does not allow it."""
+    """Return a name; raise DataException if Protobuf does not allow it."""
     if not _VALID.fullmatch(name):
         raise DataException(
             f"'{name}' is not a name in Protobuf: letters, digits and underscores, no digit first"
@@ -106,7 +106,7 @@ def as_message(schema: Schema) -> Schema:
 
 
 def proto_text(schema: Schema, options: ProtobufOptions) -> tuple[str, str]:
-    """Return the full name of the first message, and the file; DataException when there is none."""
+    """Return the full name of the first message, and the file; DataException if none exists."""
     return _File(schema, options).text(wrapped=schema.type is not Type.STRUCT)
 
 
@@ -133,7 +133,7 @@ class _File:
             lines.append(f"package {'.'.join(map(checked, self._package.split('.')))};")
         lines += [f'import "{path}";' for path in sorted(self._imports)]
         full_name = f"{self._package}.{name}" if self._package else name
-        # The first message is the one that messages name by the index path [0].
+        # Messages name the first message by the index path [0].
         return full_name, "\n".join([*lines, *reversed(self._messages)]) + "\n"
 
     def _message(self, schema: Schema, *, wrapped: bool = False) -> str:
@@ -182,7 +182,7 @@ class _File:
         return f"  {label}{kind} {checked(name)} = {number}{options};"
 
     def _kind(self, name: str, schema: Schema) -> tuple[str, dict[str, str]]:
-        """Return a field's type, an array's that of its elements, and what it does not say."""
+        """Return the type of a field or of an array's elements, and facts that the type lacks."""
         if schema.name in _LOGICAL:
             message, path = _LOGICAL[schema.name]
             self._imports.add(path)
@@ -228,7 +228,7 @@ class _File:
 
 
 Fill = Callable[[Any, Any], None]
-"""Puts a value that is not None into a message."""
+"""Puts a value other than None into a message."""
 
 
 def filler(schema: Schema, descriptor: Any) -> Fill:
@@ -271,7 +271,7 @@ def _setter(field: Field, descriptor: Any) -> Fill:
         fill = _message(schema, target.message_type)
 
         def put_message(message: Any, value: Any) -> None:
-            # Unset and empty are not the same.
+            # A message that is not set differs from an empty one.
             part = getattr(message, name)
             part.SetInParent()
             fill(part, value)
