@@ -8,10 +8,10 @@ from pathlib import Path
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """Append a line without its end; it is on the disk when this returns. Raises OSError.
+    """Append a line, given without its end; it is on the disk at the return. Raises OSError.
 
-    A last line that a kill has cut off stays apart from it. An empty line only makes the file, for
-    its owner alone.
+    A last line that a kill has cut off stays apart from the new line. An empty line only creates
+    the file, which its owner alone can read.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

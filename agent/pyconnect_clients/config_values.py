@@ -1,4 +1,4 @@
-"""Values of configurations: secrets, by the names of keys and parameters, and references. Pure.
+"""Values of configs: secrets, which the names of keys and parameters show, and references. Pure.
 
 A reference to a config provider is ``${provider:[path:]key}`` (``ConfigTransformer``, KIP-297).
 """
@@ -9,22 +9,22 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# Patterns as texts are compiled at their first use: most commands need none.
+# Patterns are texts, which are compiled at their first use: most commands need none.
 _SENSITIVE = (
     r"(?i)passw(?:or)?d|passphrase|pwd$|secret|token|jaas|credential|user\.info|rest\.users$|keystore\.key$"
     r"|(?:api|access|private|account|encryption|shared|signing|license|auth|sas)[._-]?key"
     r"|connection[._]?string|authorization$"
 )
-# Names with one of those words whose values are not secrets.
+# Names that contain such a word although their values are not secrets.
 _HARMLESS = (
     r"(?i)(?:^|\.)(?:token\.type|credentials\.provider|token\.endpoint(?:\.ur[il])?)$"
     r"|\.(?:path|location|file|class|ms|seconds)$"
 )
 
 _IN_TEXTS = (
-    # A password may contain `@`: the last `@` of the authority ends it. A port is none.
+    # A password may contain `@`: the authority's last `@` ends it. A port is not a password.
     r"(://[^/@:\s]*:)([^/?#\s\"']+|(?!\d*/)[^@\s\"',]{1,200})(?=@)",
-    # Parameters of addresses and connection strings, as in JDBC's; references are no secrets.
+    # Parameters of addresses and connection strings, as of JDBC; references are not secrets.
     (
         r"(?i)(?<![\w.-])([\w.-]*(?:passw(?:or)?d|passphrase|pwd|secret|token"
         r"|(?:account|access|api|shared|private|signing)[._-]?key)\s?=\s?)(?!\$\{)"
@@ -35,18 +35,18 @@ _IN_TEXTS = (
         r"([^\s,;|\"'}]+)"
     ),
 )
-"""A secret in a text is the second group, the first one is what announces it."""
+"""The first group announces a secret in a text, and the second group is the secret."""
 
 
 def mask_secrets(text: str, mask: str) -> str:
-    """Return a text with the passwords inside addresses, connection strings and headers masked."""
+    """Return a text in which passwords in addresses, connection strings and headers are masked."""
     for pattern in _IN_TEXTS:
         text = re.sub(pattern, lambda found: found[1] + mask, text)
     return text
 
 
 def secrets_in(text: str) -> set[str]:
-    """Return what `mask_secrets` masks, without quotes."""
+    """Return the secrets that `mask_secrets` masks, without quotes."""
     return {
         found[2].strip("\"'")
         for pattern in _IN_TEXTS
@@ -64,7 +64,7 @@ _VARIABLE = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, order=True)
 class Variable:
-    """One reference; ``path`` is empty when the text has none."""
+    """One reference; ``path`` is empty if the reference has none."""
 
     provider: str
     path: str
@@ -72,7 +72,7 @@ class Variable:
 
 
 def find_references(text: str) -> tuple[tuple[str, Variable], ...]:
-    """Return the references in a value, as written and as read, in order; they do not nest."""
+    """Return the references in a value, in order, as texts and parsed; they do not nest."""
     return tuple((found[0], _variable(found)) for found in _VARIABLE.finditer(text))
 
 
@@ -82,7 +82,7 @@ def find_variables(text: str) -> tuple[Variable, ...]:
 
 
 def replace_variables(text: str, found: Mapping[Variable, str]) -> str:
-    """Put what was found in the place of references; others stay as they are."""
+    """Replace the references that were found; others stay as they are."""
     return _VARIABLE.sub(lambda match: found.get(_variable(match), match[0]), text)
 
 

@@ -1,4 +1,4 @@
-"""The names that Connect derives from its group and its connectors, of its topics, phases. Pure.
+"""Names that Connect derives from its group and connectors, names of topics, and phases. Pure.
 
 Transactional ids are those of KIP-618. An id joins names with `-` and escapes nothing, so two pairs
 of names may give the same id.
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 
 LEADER_ID_KEY = "agent.leader.transactional.id"
-"""Of pyconnect's own agents: the leader's id instead of Kafka's, the same on every worker."""
+"""A setting of pyconnect's agents: the leader's id in place of Kafka's, equal on all workers."""
 
 SINK_GROUP_PREFIX = "connect-"
 DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
@@ -20,7 +20,7 @@ Properties = Mapping[str, str | None]
 def leader_transactional_id(group_id: str, properties: Properties | None = None) -> str:
     """Return the id under which the leader writes to the config topic.
 
-    Without the properties of a worker it is Kafka's.
+    Without a worker's properties the id is Kafka's.
     """
     return (properties or {}).get(LEADER_ID_KEY) or f"connect-cluster-{group_id}"
 
@@ -41,13 +41,13 @@ def alter_transactional_id(group_id: str, connector: str) -> str:
 
 
 def source_transactional_ids(group_id: str, connector: str, tasks: int) -> tuple[str, ...]:
-    """Return all ids of a source connector: of changes of its offsets, then of its tasks."""
+    """Return all ids of a source connector: that of offset changes, then those of its tasks."""
     own = alter_transactional_id(group_id, connector)
     return (own, *task_transactional_ids(group_id, connector, tasks))
 
 
 def tasks_max(config: Properties) -> int:
-    """Return the most tasks that a connector may have; one for a text that is not a number."""
+    """Return the greatest number of tasks of a connector; one for a text that is not a number."""
     text = (config.get("tasks.max") or "1").strip()
     return int(text) if text.isdecimal() else 1
 
@@ -62,7 +62,7 @@ def sink_group_id(connector: str, config: Properties, worker: Properties | None 
 
 
 def collisions(leader_id: str, ids: Mapping[str, Iterable[str]]) -> Iterator[str]:
-    """Yield a sentence for each id that has several owners; `ids`: of each source connector."""
+    """Yield a sentence for each id with several owners; `ids`: of each source connector."""
     owners: dict[str, list[str]] = {leader_id: ["the leader"]}
     for connector, own in ids.items():
         for transactional_id in own:
@@ -87,9 +87,9 @@ STATUS_TOPIC = "status-topic-"
 
 
 def split_task(text: str) -> tuple[str, int] | None:
-    """Split `<connector>-<task>` at the last `-`, since connectors' names may contain it.
+    """Split `<connector>-<task>` at the last `-`, because connectors' names may contain it.
 
-    None when there is no name or no number.
+    Return None without a name or a number.
     """
     connector, _, number = text.rpartition("-")
     return (connector, int(number)) if connector and number.isascii() and number.isdigit() else None
@@ -107,7 +107,7 @@ class Phase(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Neighbours differ by one."""
+        """The position in the order of phases."""
         return list(Phase).index(self)
 
     @property
@@ -117,5 +117,5 @@ class Phase(StrEnum):
 
     @property
     def following(self) -> Phase:
-        """The next phase; enabled is the last."""
+        """The next phase; enabled has none and is its own."""
         return list(Phase)[min(self.rank + 1, Phase.ENABLED.rank)]

@@ -1,14 +1,14 @@
-"""The arguments of clients, objects included. Edge.
+"""The arguments of clients, with objects among them. Edge.
 
-Stores become PEM or a TLS context; a login by token becomes a provider or a callback that returns
+Stores become PEM or a TLS context. A login by token becomes a provider or a callback that returns
 the token held by `token_source`. Neither waits for an authorization server, so kafka-python's
-network loop and librdkafka's background thread go on. The first token is waited for here, so that
-a refusal is an error of the client's making, with its reason.
+network loop and librdkafka's background thread go on. This module waits for the first token, so
+that creating the client fails with the reason of a refusal.
 
 All clients of one process with the same login share a `TokenSource`, whose thread alone waits for
 the authorization server (Kafka: ``LoginManager``, ``ExpiringCredentialRefreshingLogin``). `token`
-returns what is held at once, `wait` is for the making of a client; any thread may call them. A
-source that no client refers to any more ends its thread, which cannot die of a failed fetch.
+returns the held token at once, and `wait` is for the creation of a client; any thread may call
+them. When no client refers to a source any more, its thread ends; a failed fetch does not end it.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _LONGEST_WAIT_S = 60.0
 
 
 class TokenSource:
-    """The tokens of one login; made by `token_source`."""
+    """The tokens of one login; `token_source` creates it."""
 
     def __init__(self, fetch: Fetch, settings: RefreshSettings) -> None:
         self._held = _Held()
         held = self._held
-        # The thread must not refer to the source, so that the source's end can end the thread.
+        # The thread must not refer to the source: the end of the source ends the thread.
         self._thread = threading.Thread(
             target=_keep_fresh, args=(fetch, settings, held), name="token-refresh", daemon=True
         )
@@ -58,7 +58,7 @@ class TokenSource:
         weakref.finalize(self, held.end.set)
 
     def token(self) -> Token:
-        """Return the token that is held, without waiting; raises TokenError."""
+        """Return the held token without waiting; raise TokenError if there is none."""
         with self._held.changed:
             token, failure = self._held.token, self._held.failure
         if token is not None and token.lifetime.expiry_ms > _now_ms():
@@ -80,7 +80,7 @@ class TokenSource:
 
 
 class _Held:
-    """The state that a source and its thread share."""
+    """The state that a source shares with its thread."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -98,7 +98,7 @@ _MAKING = threading.Lock()
 
 
 def token_source(login: TokenLogin) -> TokenSource:
-    """Return the source of a login, the same for equal ones; raises ClientPropertyError."""
+    """Return the source of a login, the same for equal logins; raises ClientPropertyError."""
     with _MAKING:
         source = _SOURCES.get(login)
         if source is None:
@@ -112,13 +112,13 @@ def _keep_fresh(fetch: Fetch, settings: RefreshSettings, held: _Held) -> None:
     while True:
         try:
             token = fetch()
-        # A signer or a parser may raise anything; the login has to outlive it.
+        # A signer or a parser may raise anything, which must not end the login.
         except BaseException as exc:  # noqa: BLE001
             failures += 1
             if isinstance(exc, TokenError):
                 failure = exc
             else:
-                # The text of an unexpected error may quote what was sent.
+                # The text of an unexpected error may quote parts of the request.
                 failure = TokenError(f"unexpected {type(exc).__name__}")
             LOG.warning(
                 "a token could not be fetched", extra={"attempt": failures, "reason": str(failure)}
@@ -137,7 +137,7 @@ def _keep_fresh(fetch: Fetch, settings: RefreshSettings, held: _Held) -> None:
                 held.token, held.failure = token, None
                 held.changed.notify_all()
             due_ms = next_fetch_ms(settings, token.lifetime, _now_ms(), random.random())
-        # The wall clock may be set meanwhile; the other one stands still while the machine sleeps.
+        # The wall clock may be set meanwhile, and the monotonic one stops while the machine sleeps.
         due_s = time.monotonic() + (due_ms - _now_ms()) / 1000
         while (remaining_s := min(due_s - time.monotonic(), (due_ms - _now_ms()) / 1000)) > 0:
             if held.end.wait(min(remaining_s, _LONGEST_WAIT_S)):
@@ -153,7 +153,7 @@ def _now_ms() -> int:
 def secured_arguments(security: Security, bootstrap: str) -> dict[str, Any]:
     """Return arguments of kafka-python's clients that reach `bootstrap`.
 
-    Raises ClientPropertyError for stores that cannot be read and a first token that cannot be had.
+    Raises ClientPropertyError for stores that cannot be read, or without a first token.
     """
     arguments = kafka_python_arguments(security)
     if security.tls is not None:
@@ -166,7 +166,7 @@ def secured_arguments(security: Security, bootstrap: str) -> dict[str, Any]:
 
         # The library has no types.
         class HeldTokens(AbstractTokenProvider):  # type: ignore[misc]
-            """Hands out the token that is held; the library calls it on its network thread."""
+            """A provider of the held token; the library calls it on its network thread."""
 
             def token(self) -> str:
                 try:
@@ -183,9 +183,9 @@ def secured_arguments(security: Security, bootstrap: str) -> dict[str, Any]:
 
 
 def with_token_callback(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return librdkafka's properties with a callback in the place of a login by token.
+    """Return librdkafka's properties with a callback in place of a login by token.
 
-    Raises ClientPropertyError when no first token can be had.
+    Raises ClientPropertyError without a first token.
     """
     if config.get("sasl.mechanism") not in TOKEN_MECHANISMS:
         return dict(config)

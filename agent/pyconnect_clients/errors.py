@@ -4,9 +4,9 @@ from __future__ import annotations
 
 
 class ClientPropertyError(Exception):
-    """A property cannot be used.
+    """The error of a property that cannot be used.
 
-    `key` names it, `problem` says what is wrong without quoting a secret, `way_out` what to do.
+    `key` names the property, `problem` is its fault without a secret, `way_out` the remedy.
     """
 
     def __init__(self, key: str, problem: str, way_out: str | None = None) -> None:

@@ -29,7 +29,7 @@ def version() -> str:
 
 
 def install_command(extra: str) -> str:
-    """Return the shell command that installs an extra beside what runs now."""
+    """Return the shell command that installs an extra into this installation."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
@@ -64,7 +64,7 @@ def requirement(extra: str, direct_url: str | None) -> str:
 
 
 def _pip() -> str:
-    """Return `pip` when that is this environment's, else this Python with its module."""
+    """Return `pip` if it is this environment's, else this Python with its module."""
     own = str(Path(sys.executable).with_name("pip"))
     return "pip" if shutil.which("pip") == own else f"{shlex.quote(sys.executable)} -m pip"
 
@@ -73,7 +73,7 @@ _VERSION = re.compile(r'version "(?:1\.)?(\d+)|^JAVA_VERSION="(?:1\.)?(\d+)', re
 
 
 def java_version(java: Path) -> int | None:
-    """Return the feature version of a program `java`, such as 17; None if it does not run."""
+    """Return the feature version of the `java` program, such as 17; None if it does not run."""
     release = java.resolve().parent.parent / "release"
     try:
         return version_in(release.read_text(encoding="utf-8"))
@@ -85,7 +85,7 @@ def java_version(java: Path) -> int | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    # macOS ships a stub named `java` that only says where to get one.
+    # macOS has a stub named `java` that only says where to get one.
     return version_in(done.stderr + done.stdout) if done.returncode == 0 else None
 
 

@@ -26,7 +26,7 @@ _FLAGS = ("required", "requisite", "sufficient", "optional")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JaasEntry:
-    """A login module and its options, which hold secrets and are not part of the text form."""
+    """A login module and its options, which hold secrets and are left out of its text form."""
 
     login_module: str
     options: Mapping[str, str] = field(repr=False)
@@ -38,7 +38,7 @@ class JaasEntry:
 
 
 def parse_jaas(text: str) -> JaasEntry:
-    """Return the only entry; raises ClientPropertyError, whose text does not quote the value."""
+    """Return the only entry; raise ClientPropertyError, whose text does not quote the value."""
     tokens: list[tuple[str, str]] = []
     at = 0
     while at < len(text.rstrip()):

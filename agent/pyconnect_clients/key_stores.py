@@ -1,7 +1,7 @@
-"""Reads Java's trust and key stores for clients that know PEM only, and makes TLS contexts. Edge.
+"""Reads Java's trust and key stores for clients that take PEM only, and makes TLS contexts. Edge.
 
-The content decides between JKS, PKCS#12 and PEM, as for the first two in Java. Secrets stay
-in memory; only Python's `ssl`, which takes files, gets a key in a file while it is loaded.
+The content decides between JKS, PKCS#12 and PEM; for the first two it does in Java, too. Secrets
+stay in memory; only Python's `ssl`, which takes files, gets a key in a file while it is loaded.
 
 JKS is Java's own format (``sun.security.provider.JavaKeyStore``, ``KeyProtector``). Big-endian:
 
@@ -52,14 +52,14 @@ _PROTECTION = bytes.fromhex("060a2b060104012a02110101")
 
 
 class _StoreError(ValueError):
-    """The bytes are no store, or the password is not theirs; the message says which."""
+    """The error of bytes that are not a store, or of a wrong password; the message says which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Content:
     """Certificates and keys as DER; each key with its chain, its own certificate first.
 
-    A key is None when it was not asked for.
+    A key is None if it was not asked for.
     """
 
     trusted: tuple[bytes, ...]
@@ -67,7 +67,7 @@ class _Content:
 
 
 def _jks(data: bytes, password: str | None, key_password: str | None) -> _Content:
-    """Read a store; without a password it is not checked that it is whole, as in Java."""
+    """Read a store; without a password its integrity is not checked, as in Java."""
     if password is not None:
         content, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
         made = hashlib.sha1(_utf16(password) + _WHITENER + content, usedforsecurity=False).digest()
@@ -120,7 +120,7 @@ def _recovered_key(protected: bytes, password: str) -> bytes:
 
 
 class _Reader:
-    """Goes through bytes once; _StoreError where they end too early."""
+    """A reader that goes through bytes once; _StoreError if they end too early."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -141,7 +141,7 @@ class _Reader:
         return self.take(self.number(size))
 
     def der(self, tag: int) -> bytes:
-        """Take one DER value of a kind; return what is in it."""
+        """Take one DER value of a kind; return its content."""
         if self.number(1) != tag:
             raise _StoreError("its key is not as JKS writes keys")
         length = self.number(1)
@@ -174,14 +174,14 @@ _PKCS12_MARK = b"\x30"
 
 
 def with_stores_read(security: Security) -> Security:
-    """Return the same with PEM texts in the place of store files."""
+    """Return the same settings with PEM texts in place of store files."""
     return security if security.tls is None else replace(security, tls=with_pem(security.tls))
 
 
 def with_pem(tls: Tls) -> Tls:
-    """Return the same with PEM texts in the place of store files.
+    """Return the same settings with PEM texts in place of store files.
 
-    Raises ClientPropertyError for a store that cannot be read or does not hold what is looked for.
+    Raises ClientPropertyError for a store that cannot be read or lacks the needed entries.
     """
     if isinstance(tls.trust, StoreFile):
         store = tls.trust
@@ -190,7 +190,7 @@ def with_pem(tls: Tls) -> Tls:
             text = _pem_text(store, data)
         else:
             content = _content(store, data, key_password=None)
-            # Java trusts what identifies the owner of a key, too.
+            # Java trusts the certificate of a key's owner, too.
             trusted = (*content.trusted, *(chain[0] for _, chain in content.keys if chain))
             if not trusted:
                 raise _unusable(store, "there is no certificate in it")
@@ -222,7 +222,7 @@ def with_pem(tls: Tls) -> Tls:
 
 
 def is_pem(location: str) -> bool:
-    """Return whether a file is PEM; false when it cannot be read, so that its reader says so."""
+    """Return whether a file is PEM; False if it cannot be read, which its reader then reports."""
     try:
         return PEM_MARK in Path(location).read_bytes()
     except OSError:
@@ -279,7 +279,7 @@ def _pkcs12(data: bytes, password: str | None) -> _Content:
         raise _StoreError("it is not a PKCS#12 file, or the password is wrong") from exc
     trusted = [found.certificate for found in store.additional_certs]
     chain = [] if store.cert is None else [store.cert.certificate]
-    # A store has one heap of certificates: what leads from the key's up is its chain.
+    # A store has one set of certificates; those that lead up from the key's are its chain.
     while chain and chain[-1].issuer != chain[-1].subject:
         issuers = [found for found in trusted if found.subject == chain[-1].issuer]
         if not issuers:
@@ -300,7 +300,7 @@ def _unusable(store: StoreFile, why: str, way_out: str | None = None) -> ClientP
 
 
 def client_context(tls: Tls) -> ssl.SSLContext:
-    """Return the context of a client's connections; raises ClientPropertyError."""
+    """Return the context of a client's connections; raise ClientPropertyError if that fails."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = tls.checks_host_name
@@ -311,9 +311,9 @@ def client_context(tls: Tls) -> ssl.SSLContext:
 
 
 def load_stores(context: ssl.SSLContext, tls: Tls) -> None:
-    """Load the given trusted certificates and the given key into a context of either side.
+    """Load the trusted certificates and the key into a context of either side.
 
-    Raises ClientPropertyError for what cannot be read.
+    Raises ClientPropertyError for files that cannot be read.
     """
     readable = with_pem(tls)
     try:
@@ -339,7 +339,7 @@ def load_stores(context: ssl.SSLContext, tls: Tls) -> None:
 
 
 def refused_certificate(reason: str, tls: Tls) -> str:
-    """Say which side refuses a certificate, and from which files those of this side are.
+    """Return which side refuses a certificate, and the files of this side's.
 
     `reason`: the client's text about a connection that failed. The other side's refusal often only
     shows as a closed connection.

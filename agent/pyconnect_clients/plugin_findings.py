@@ -1,6 +1,6 @@
 """Findings about the Java plugins of this machine, for `plugins check` and `agent readiness`.
 
-Reads class files; starts neither Java nor a worker.
+The module reads class files, and starts neither Java nor a worker.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyconnect_clients.plugin_jars.locations import class_path_of, java_location
 class LinkFinding:
     """One finding about one location; `status` is ok, warning or failed.
 
-    `kafka`: the releases that have all that the location needs, `3.9 to 4.3`.
+    `kafka`: the releases with all classes that the location needs, `3.9 to 4.3`.
     """
 
     location: str
@@ -36,7 +36,7 @@ def plugin_path_of(worker: Mapping[str, str]) -> list[Path]:
 
 
 def check_locations(entries: Sequence[Path], release: str | None = None) -> list[LinkFinding]:
-    """Return what is found about the Java plugins of directories, or of jars; none: no plugins.
+    """Return findings about the Java plugins of directories or jars; none without plugins.
 
     A directory that holds jars is one location. `release` is one of `kafka_api`.
     """

@@ -1,7 +1,7 @@
-"""Reads files of client properties, and what they refer to. Edge: files and the environment.
+"""Reads files of client properties, and resolves their references. Edge: files and the environment.
 
 References ``${provider:[path:]key}`` are looked up as Java's clients do (``config.providers``,
-KIP-421), with the providers that Kafka brings: files, directories and environment variables.
+KIP-421), with the providers that Kafka ships: files, directories and environment variables.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _Parameters = Mapping[str, str]
 
 
 class _NotAllowedError(Exception):
-    """The path of a reference is not one that its provider may read."""
+    """The error of a reference's path that its provider may not read."""
 
 
 def read_client_properties(path: str) -> dict[str, str]:
-    """Return the properties of a file, references looked up; raises ClientPropertyError."""
+    """Return a file's properties with resolved references; raises ClientPropertyError."""
     return with_references(load_properties(path))
 
 
 def load_properties(path: str) -> dict[str, str]:
-    """Return the properties of a file as they are written; raises ClientPropertyError."""
+    """Return a file's properties as they are written; raises ClientPropertyError."""
     import javaproperties
 
     try:
@@ -43,10 +43,10 @@ def load_properties(path: str) -> dict[str, str]:
 def with_references(
     properties: Mapping[str, str], prefixes: tuple[str, ...] = SECURITY_PREFIXES
 ) -> dict[str, str]:
-    """Return the properties, with the references of those with these prefixes replaced.
+    """Return the properties, with references replaced in those with these prefixes.
 
-    Without `config.providers` nothing is a reference. Raises ClientPropertyError for one that names
-    nothing and for other providers: clients would log in with the text of the reference.
+    Without `config.providers` no text is a reference. Raises ClientPropertyError for a reference to
+    nothing and for other providers: clients would use the text of the reference as a login.
     """
     names = [name.strip() for name in properties.get(PROVIDERS, "").split(",")]
     resolved = dict(properties)

@@ -2,11 +2,11 @@
 
 Corresponds to ``SecurityProtocol``, ``SslConfigs``, ``SaslConfigs``, ``DefaultSslEngineFactory``
 (PEM: KIP-651) and the login modules of Kafka. The logins are PLAIN, SCRAM, GSSAPI and OAUTHBEARER
-(`token_login`), to which AWS_MSK_IAM is mapped, as AWS describes it for other clients than Java's.
-What is set for a protocol that has no use for it is not looked at, as in Java.
+(`token_login`), to which AWS_MSK_IAM is mapped, as AWS describes it for non-Java clients.
+Settings that the protocol does not use are ignored, as in Java.
 
-The value is said in the words of both client libraries. What librdkafka cannot read stays under
-Java's names until a client is made: `key_stores.with_pem` replaces stores by PEM,
+The value is translated into settings of both client libraries. Settings that librdkafka cannot
+read keep Java's names until a client is made: `key_stores.with_pem` replaces stores by PEM,
 `connections.with_token_callback` a login by token by a callback. `connections.secured_arguments`
 adds kafka-python's objects: the context of TLS and the provider of tokens.
 """
@@ -30,7 +30,7 @@ _SERVICE = "sasl.kerberos.service.name"
 _RELOGIN = "sasl.kerberos.min.time.before.relogin"
 
 SASL_KEYS = TOKEN_KEYS | {_SERVICE, _RELOGIN}
-"""The ``sasl.`` properties that are read here; a token's handler is that of the mechanism."""
+"""The ``sasl.`` properties that this module reads; the mechanism decides about the handler."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class PasswordLogin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KerberosLogin:
-    """The login of GSSAPI; None leaves a setting to the library. `relogin_ms`: a number as text."""
+    """The login of GSSAPI; None: the library's default. `relogin_ms` is a number as text."""
 
     service_name: str | None
     keytab: str | None
@@ -56,7 +56,7 @@ Login = PasswordLogin | TokenLogin | KerberosLogin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sasl:
-    """The mechanism that brokers are asked for, and what it needs."""
+    """The mechanism for brokers, and its settings."""
 
     mechanism: str
     login: Login
@@ -68,9 +68,9 @@ class Sasl:
 
 
 def parse_sasl(properties: Mapping[str, str]) -> Sasl:
-    """Read trimmed properties, for a protocol with SASL.
+    """Parse trimmed properties for a protocol with SASL.
 
-    Raises ClientPropertyError for an unknown mechanism and for one without its credentials.
+    Raises ClientPropertyError for an unknown mechanism, or for missing credentials.
     """
     mechanism = properties.get(_MECHANISM, "GSSAPI").upper()
     text = properties.get(JAAS_CONFIG)
@@ -151,7 +151,7 @@ class Protocol(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PemFile:
-    """Certificates, or key and certificates, in a file that is PEM by its type or its name."""
+    """A file of certificates, or of key and certificates, that is PEM by its type or its name."""
 
     location: str
 
@@ -160,7 +160,7 @@ class PemFile:
 class StoreFile:
     """A file whose content shows whether it is JKS, PKCS#12 or PEM, like Java's key stores.
 
-    `store` is the beginning of its keys, `type` what they say of it, if anything.
+    `store` is the prefix of its keys, `type` the type that they state, if any.
     """
 
     store: str
@@ -186,7 +186,7 @@ class PemIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """Trusted certificates (None: the system's) and the own key (None: no key)."""
+    """Trusted certificates (None: the system's) and the client's key (None: no key)."""
 
     trust: PemCertificates | PemFile | StoreFile | None = None
     identity: PemIdentity | PemFile | StoreFile | None = None
@@ -198,7 +198,7 @@ class Tls:
 class Security:
     """The settings of the properties; `without_effect`: security keys that no client here uses.
 
-    `tls` and `sasl` are there exactly when the protocol has them.
+    `tls` and `sasl` are set exactly if the protocol has them.
     """
 
     protocol: Protocol = Protocol.PLAINTEXT
@@ -208,9 +208,9 @@ class Security:
 
 
 def parse_security(properties: Mapping[str, str | None]) -> Security:
-    """Read Java's names; values are trimmed as Java does, empty and null ones are not set.
+    """Parse Java's names; values are trimmed as in Java, empty and null ones count as unset.
 
-    Raises ClientPropertyError for what cannot be understood or contradicts itself.
+    Raises ClientPropertyError for values that are not valid or contradict each other.
     """
     trimmed = {name: value.strip() for name, value in properties.items() if value is not None}
     given = {name: text for name, text in trimmed.items() if text}
@@ -238,7 +238,7 @@ def parse_security(properties: Mapping[str, str | None]) -> Security:
 def principal_of(properties: Mapping[str, str | None]) -> str | None:
     """Return a client's principal; None if its properties do not show it (TLS, tokens, secrets).
 
-    A user name is the principal `User:<name>` unless the broker maps it otherwise.
+    A user name is the principal `User:<name>` unless the broker maps it to another one.
     """
     protocol = (properties.get(_PROTOCOL) or Protocol.PLAINTEXT.value).strip().upper()
     if protocol == Protocol.PLAINTEXT.value:
@@ -254,7 +254,7 @@ def principal_of(properties: Mapping[str, str | None]) -> str | None:
 
 
 def refuse_other_names(properties: Mapping[str, str]) -> None:
-    """Raise ClientPropertyError for a name of librdkafka: Java's clients would not know it."""
+    """Raise ClientPropertyError for a name of librdkafka, which Java's clients do not know."""
     for name, java in _JAVA_NAMES.items():
         if name in properties:
             raise ClientPropertyError(
@@ -333,7 +333,7 @@ def _type(given: Mapping[str, str], store: str) -> str | None:
 
 
 def librdkafka_settings(security: Security) -> dict[str, str]:
-    """Return the properties of librdkafka; stores and tokens are still in Java's words."""
+    """Return librdkafka's properties; stores and tokens still have Java's names."""
     settings = {"security.protocol": security.protocol.value.lower()}
     if security.tls is not None:
         settings |= tls_settings(security.tls)

@@ -3,7 +3,7 @@
 Corresponds to ``HttpJwtRetriever``, ``FileJwtRetriever`` and ``ClientJwtValidator`` of Kafka. An
 exchange with the server has a deadline as a whole, however slowly the answer arrives. Redirects are
 not followed and no proxy is used: the credentials go to the address that was given. Errors name the
-address and the status; neither secrets, tokens nor the server's answer are part of them.
+address and the status, but no secrets, no tokens and not the server's answer.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _RETRIABLE = (408, 425, 429)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """A token and what its text says about itself."""
+    """A token, and the facts that its text states."""
 
     text: str = field(repr=False)
     lifetime: Lifetime
@@ -54,7 +54,7 @@ class Token:
 
 
 class TokenError(Exception):
-    """A token could not be had; `retriable` unless the same request would be refused again."""
+    """The error of a fetch; `retriable` unless the same request would be refused again."""
 
     def __init__(self, message: str, *, retriable: bool = True) -> None:
         super().__init__(message)
@@ -62,11 +62,11 @@ class TokenError(Exception):
 
 
 Fetch = Callable[[], Token]
-"""Returns a new token; raises TokenError. Blocks for as long as the login's timeouts allow."""
+"""Returns a new token, or raises TokenError, within the login's timeouts."""
 
 
 def fetcher(login: TokenLogin) -> Fetch:
-    """Return how to get tokens of a login; raises ClientPropertyError for what cannot be used."""
+    """Return the function that fetches a login's tokens; ClientPropertyError for wrong settings."""
     get: Callable[[], tuple[str, float | None]]
     match login.tokens:
         case EndpointTokens() as endpoint:
@@ -97,7 +97,7 @@ def fetcher(login: TokenLogin) -> Fetch:
 def _from_endpoint(
     endpoint: EndpointTokens, context: ssl.SSLContext | None
 ) -> tuple[str, float | None]:
-    """Return a token, and for how many seconds the server says it is valid."""
+    """Return a token, and the seconds for which the server says that it is valid."""
     try:
         parts = urlsplit(endpoint.url)
         host = parts.hostname or ""
@@ -112,7 +112,7 @@ def _from_endpoint(
                 stream.settimeout(endpoint.read_timeout_ms / 1000)
                 stream.sendall(_request(endpoint))
                 received = io.BytesIO(_received(stream, deadline_s))
-        # The class reads nothing of a socket but its file.
+        # HTTPResponse uses only the file of a socket.
         response = http.client.HTTPResponse(SimpleNamespace(makefile=lambda _mode: received))  # type: ignore[arg-type]
         response.begin()
         status, body = response.status, response.read()
@@ -121,7 +121,7 @@ def _from_endpoint(
         raise TokenError(f"{endpoint.url}: {reason}") from exc
     answer = _json_object(body)
     if status != http.client.OK:
-        # The code of RFC 6749; other parts may repeat what was sent.
+        # The answer's code is RFC 6749's; other parts may repeat the request.
         code = answer.get("error")
         known = isinstance(code, str) and len(code) < 64 and code.replace("_", "").isalpha()
         raise TokenError(
@@ -162,7 +162,7 @@ def _request(endpoint: EndpointTokens) -> bytes:
 
 
 def _received(stream: socket.socket, deadline_s: float) -> bytes:
-    """Return everything that is sent until the server closes the connection."""
+    """Return all bytes until the server closes the connection."""
     received = bytearray()
     while len(received) <= _MOST_BYTES:
         remaining_s = deadline_s - time.monotonic()
@@ -200,7 +200,7 @@ def _unsecured(tokens: UnsecuredTokens) -> tuple[str, None]:
 
 
 def _read(text: str, valid_s: float | None, login: TokenLogin) -> Token:
-    """Return a token with the lifetime and subject that it states, as far as it states them."""
+    """Return a token with the lifetime and subject that it states, if it does."""
     parts = text.split(".")
     claims: Mapping[str, Any] = {}  # of a token that is no JWT
     if len(parts) == 3:
@@ -243,7 +243,7 @@ def _from_signer(tokens: MskTokens, signer: Any, login: TokenLogin) -> Token:
         way_out = f"set {keys}, give this machine a role, or name awsProfileName in {JAAS_CONFIG}"
     try:
         text, expiry_ms = make()
-    # The signer raises what botocore raises; a message of either may quote a request.
+    # The signer raises botocore's errors, and the text of either may quote a request.
     except Exception as exc:
         raise TokenError(f"AWS MSK IAM: {problem} ({type(exc).__name__}); {way_out}") from exc
     return Token(

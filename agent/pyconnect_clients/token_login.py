@@ -32,7 +32,7 @@ class RefreshSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lifetime:
-    """Of a token, since the epoch."""
+    """The lifetime of a token, in milliseconds since the epoch."""
 
     start_ms: int
     expiry_ms: int
@@ -41,9 +41,9 @@ class Lifetime:
 def next_fetch_ms(settings: RefreshSettings, token: Lifetime, now_ms: int, chance: float) -> int:
     """Return when to replace a token that was fetched now.
 
-    The window is a share of the lifetime. `min_period_ms` and `buffer_ms` move it, unless the rest
-    of the lifetime is shorter than both together. A token that has expired already counts as a
-    failed fetch: the longest backoff passes.
+    The moment is a share of the lifetime. `min_period_ms` and `buffer_ms` move it, unless the rest
+    of the lifetime is shorter than both together. An expired token counts as a failed fetch, after
+    which the longest backoff passes.
     """
     if token.expiry_ms <= now_ms:
         return now_ms + settings.retry_backoff_max_ms
@@ -54,16 +54,16 @@ def next_fetch_ms(settings: RefreshSettings, token: Lifetime, now_ms: int, chanc
         earliest = now_ms + settings.min_period_ms
         latest = token.expiry_ms - settings.buffer_ms
         return max(min(wanted, latest), earliest)
-    # A token from a file, or of a clock that is ahead, may be past its window already.
+    # A token from a file, or from a clock that is ahead, may be past this moment already.
     return max(wanted, now_ms + settings.retry_backoff_ms)
 
 
 def retry_ms(
     settings: RefreshSettings, failures: int, now_ms: int, chance: float, *, retriable: bool
 ) -> int:
-    """Return when to fetch again after `failures` in a row, of which this is the last.
+    """Return when to fetch again after `failures` in a row, the last one included.
 
-    The wait doubles, varied by a fifth. A refusal is repeated at the longest wait: the same
+    The wait doubles, and varies by a fifth. After a refusal the wait is the longest: the same
     credentials rarely become right, and each attempt may count towards locking them out.
     """
     longest = max(settings.retry_backoff_max_ms, settings.retry_backoff_ms)
@@ -92,10 +92,10 @@ _NUMBERS = {
     f"{_LOGIN}retry.backoff.ms": ("retry_backoff_ms", 1, 2**53),
     f"{_LOGIN}retry.backoff.max.ms": ("retry_backoff_max_ms", 1, 2**53),
 }
-"""Attribute of RefreshSettings, and the range that Kafka takes."""
+"""Attribute of RefreshSettings, and the range that Kafka accepts."""
 _CONNECT, _READ = f"{_LOGIN}connect.timeout.ms", f"{_LOGIN}read.timeout.ms"
 _TIMEOUT_MS = 10_000
-"""Java waits without limit by default."""
+"""The default here; Java waits without limit."""
 _RETRIEVERS = ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "FileJwtRetriever")
 
 TOKEN_KEYS = frozenset(
@@ -115,7 +115,7 @@ TOKEN_KEYS = frozenset(
         _READ,
     }
 )
-"""The properties that a login by token is read from."""
+"""The properties from which a login by token is parsed."""
 
 _UNSECURED = re.compile(r"unsecuredLogin(String|Number|List)Claim_(.+)")
 _EXTENSION = "extension_"
@@ -125,9 +125,9 @@ _MSK_MODULE = "IAMLoginModule"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointTokens:
-    """An authorization server returns a token in exchange for credentials.
+    """Tokens of an authorization server, in exchange for credentials.
 
-    `tls_options`: the `ssl.` options of the login entry; Kafka takes no other for this connection.
+    `tls_options`: the `ssl.` options of the login entry; Kafka uses no other for this connection.
     """
 
     url: str
@@ -142,14 +142,14 @@ class EndpointTokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTokens:
-    """Another program writes tokens to a file."""
+    """Tokens that another program writes to a file."""
 
     url: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsecuredTokens:
-    """The client writes its tokens itself, for a broker that does not check them."""
+    """Tokens that the client writes itself, for a broker that does not check them."""
 
     claims: tuple[tuple[str, str | float | tuple[str, ...]], ...]
     lifetime_s: int = 3600
@@ -157,7 +157,7 @@ class UnsecuredTokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MskTokens:
-    """The signer of AWS makes tokens of IAM credentials. Without a region, the environment's."""
+    """Tokens that AWS's signer makes from IAM credentials; `region` None: of the environment."""
 
     region: str | None = None
     profile: str | None = None
@@ -169,7 +169,7 @@ class MskTokens:
 class TokenLogin:
     """A login by token; equal logins share their tokens.
 
-    `properties`: what the login was read from, for clients whose settings are text.
+    `properties`: the parsed properties, for clients whose settings are text.
     """
 
     tokens: EndpointTokens | FileTokens | UnsecuredTokens | MskTokens
@@ -180,12 +180,12 @@ class TokenLogin:
 
     @property
     def source_key(self) -> str:
-        """The property that decides where tokens come from."""
+        """The property that decides about the source of tokens."""
         served = isinstance(self.tokens, EndpointTokens | FileTokens)
         return ENDPOINT if served else "sasl.mechanism"
 
     def near(self, bootstrap: str) -> TokenLogin:
-        """Return the login with MSK's region taken from the brokers' names, unless it is known."""
+        """Return the login with MSK's region from the brokers' names, unless it is known."""
         found = _MSK_HOST.search(bootstrap.lower())
         if not isinstance(self.tokens, MskTokens) or self.tokens.region or found is None:
             return self
@@ -195,7 +195,7 @@ class TokenLogin:
 def parse_token_login(
     mechanism: str, properties: Mapping[str, str], entry: JaasEntry
 ) -> TokenLogin:
-    """Read trimmed properties; raises ClientPropertyError, which never quotes a secret."""
+    """Parse trimmed properties; raise ClientPropertyError, which never quotes a secret."""
     options = entry.options
     tokens: EndpointTokens | FileTokens | UnsecuredTokens | MskTokens
     if mechanism == MSK_MECHANISM or entry.simple_name == _MSK_MODULE:

@@ -1,8 +1,8 @@
 """Kafka's words for ACLs, and the needs of a Connect cluster in these words. Pure.
 
 A `Rule` is a row of the table; a `Need` is that row for one principal and one resource. The ids of
-rules are those of docs/reference/acls.md. Symptoms are those of both kinds of worker, Apache's and
-ours, unless one is named.
+rules are those of docs/reference/acls.md. Symptoms are of both kinds of worker, Apache's and
+ours, unless a symptom names one.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ RESOURCE_TYPES = dict(enumerate(ResourceType, 2))
 
 
 class Pattern(Enum):
-    """The way in which a binding's name matches."""
+    """How a binding's name matches a resource."""
 
     LITERAL = "literal"
     PREFIXED = "prefixed"
@@ -105,7 +105,7 @@ CLUSTER = Resource(ResourceType.CLUSTER, "kafka-cluster")
 
 
 class Role(Enum):
-    """The client that acts: clients may have different credentials, and so principals."""
+    """The acting client: clients may have different credentials, and so principals."""
 
     WORKER = "worker"
     PRODUCER = "producer"
@@ -125,7 +125,7 @@ class NeedSeverity(Enum):
 class Rule:
     """A row of the table: `why` it is needed, and the symptom of a missing grant.
 
-    `severity`: of the row; the severity of a need may be lower.
+    `severity` is the row's; the severity of a need may be lower.
     """
 
     id: str
@@ -141,10 +141,10 @@ class Need(NamedTuple):
     """One operation that one client must be allowed.
 
     `owner`: the connector, or the worker by its URL or file, or the tool. `principal` None: not
-    known. `servers`: bootstrap addresses, if it is not the workers' own cluster. `phase`: the first
-    phase that has the need. `unasked`: the client of its worker could not be probed, so the
+    known. `servers`: bootstrap addresses, if the cluster is not the workers' own. `phase`: the
+    first phase with the need. `unasked`: the client on its worker could not be probed, so that
     brokers' answers to other workers' clients do not count for it. A tuple, because large clusters
-    have tens of thousands.
+    have tens of thousands of needs.
     """
 
     rule: Rule
@@ -162,7 +162,7 @@ class Need(NamedTuple):
 
     @property
     def text(self) -> str:
-        """As `Write TransactionalId group-connector-0`."""
+        """Return a text such as `Write TransactionalId group-connector-0`."""
         return str(self.access)
 
 
@@ -175,7 +175,7 @@ class GrantVerdict(Enum):
 
     @property
     def granted(self) -> bool:
-        """Whether the grant exists, as far as known."""
+        """Whether the grant exists, as far as is known."""
         return self in (GrantVerdict.PROVEN, GrantVerdict.PREDICTED)
 
     @property
@@ -193,7 +193,7 @@ class GrantFinding:
 
     @property
     def blocks(self) -> bool:
-        """Whether it prevents its phase."""
+        """Whether the finding prevents its phase."""
         return self.verdict.lacking and self.need.severity is NeedSeverity.BLOCKER
 
     @property
@@ -202,7 +202,7 @@ class GrantFinding:
         return self.verdict is GrantVerdict.UNKNOWN and self.need.severity is NeedSeverity.BLOCKER
 
     def to_json(self) -> dict[str, object]:
-        """The stable form for machines."""
+        """Return the stable form for machines."""
         need = self.need
         return {
             "rule": need.rule.id,
@@ -232,7 +232,7 @@ class ProbeKey(NamedTuple):
 
 
 class ProbeAnswer(NamedTuple):
-    """A broker's answer to the client itself; `allowed` None: the answer is not conclusive."""
+    """A broker's answer to the client itself; `allowed` None: the answer decides nothing."""
 
     allowed: bool | None
     evidence: str
@@ -240,10 +240,10 @@ class ProbeAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """All reports of brokers: bindings per cluster, and probes.
+    """All answers of brokers: bindings per cluster, and probes.
 
-    `bindings`: by bootstrap servers as in `Need.servers`; an absent cluster was not asked.
-    `open_clusters`: those without an authorizer. `refused`: those that denied listing ACLs.
+    `bindings`: by bootstrap servers as in `Need.servers`; a missing cluster was not asked.
+    `open_clusters`: clusters without an authorizer. `refused`: clusters that denied listing ACLs.
     """
 
     bindings: Mapping[str, tuple[Binding, ...]] = field(default_factory=dict)
@@ -253,7 +253,7 @@ class Evidence:
     super_users: frozenset[str] = frozenset()
     allow_everyone: bool = False
     hosts: Mapping[str, str] = field(default_factory=dict)
-    """Address from which an owner connects; absent: bindings for a host do not count."""
+    """An owner's address; without one, bindings for a host do not count."""
 
 
 _TABLE = """
@@ -390,7 +390,7 @@ T5  TOOL  READ  WARNING  DISABLED
     hold the lock that prevents two upgrades of the same cluster
     else: `upgrade` refuses to start
 """
-"""Id, role, operation, severity, first phase; reason and symptom are indented."""
+"""Rows of id, role, operation, severity and first phase; reason and symptom are indented."""
 
 
 def _rule(row: str) -> Rule:

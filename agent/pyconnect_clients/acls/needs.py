@@ -1,4 +1,4 @@
-"""The operations that workers, connectors and this command need, by facts and phase. Pure.
+"""The operations that workers, connectors and this command need, from facts and a phase. Pure.
 
 A connector's clients are configured by a worker's properties and its own overrides. Offsets topics
 and transactional ids lie on the cluster that the connector's producer writes to.
@@ -43,7 +43,7 @@ def client_layers(
 ) -> dict[str, tuple[str, str | None]]:
     """Return the worker's keys for one kind of connectors' clients, and the connector's overrides.
 
-    By the client's own key: the key as it is written, and its value.
+    The result maps the client's own key to the key as it is written, and to its value.
     """
     return {
         key.removeprefix(prefix): (key, value)
@@ -54,7 +54,7 @@ def client_layers(
 
 
 def client_config(role: Role, worker: Config, connector: Config) -> dict[str, str | None]:
-    """Return the keys that determine cluster and principal of a connector's client; no others.
+    """Return the keys that decide about cluster and principal of a connector's client.
 
     Producers and consumers take only `producer.*` or `consumer.*` and the addresses from the
     worker; admin clients also take all keys without a prefix.
@@ -71,7 +71,7 @@ def overrides_security(role: Role, connector: Config) -> bool:
 
 
 def server_set(servers: str | None) -> frozenset[str]:
-    """Return addresses as a set: their order does not matter."""
+    """Return addresses as a set, because their order does not matter."""
     return frozenset(part.strip() for part in (servers or "").split(",") if part.strip())
 
 
@@ -85,8 +85,8 @@ class WorkerFacts:
     """One worker; `name` is its URL or its file.
 
     `properties`: as in worker.properties; secrets may be masked. `principals`: as the worker
-    reported them, of its own clients and of connectors' clients without overrides. `is_agent`:
-    whether it is a pyconnect agent, which reads the workers' offsets topic for its connectors.
+    reported them, for its own clients and for connectors' clients without overrides. `is_agent`:
+    whether it is a pyconnect agent, which itself reads the workers' offsets topic.
     """
 
     name: str
@@ -102,12 +102,12 @@ class WorkerFacts:
 
     @property
     def group_id(self) -> str:
-        """Empty when it is not known."""
+        """The group's id, empty if it is not known."""
         return self.properties.get("group.id") or ""
 
     @property
     def leader_transactional_id(self) -> str:
-        """The transactional id with which it writes to the config topic as leader."""
+        """The transactional id with which the worker writes to the config topic as leader."""
         return leader_transactional_id(self.group_id, self.properties)
 
 
@@ -115,8 +115,8 @@ class WorkerFacts:
 class ConnectorFacts:
     """One connector.
 
-    `tasks`: their present number. `fenced_tasks`: the number in the last task count record, None
-    without one. `topics`: the known topics that it writes to or reads from.
+    `tasks`: the present number of tasks. `fenced_tasks`: the number in the last task count record,
+    None without one. `topics`: the known topics that it writes to or reads from.
     """
 
     name: str
@@ -128,7 +128,7 @@ class ConnectorFacts:
 
 
 class Named(NamedTuple):
-    """The owner of a principal that the user gave: a connector or worker; `owner` None: all."""
+    """The owner of a principal that the user gave, a connector or worker; `owner` None: all."""
 
     owner: str | None
     role: Role
@@ -139,8 +139,8 @@ class ClusterFacts:
     """A Connect cluster.
 
     `existing_topics`: by bootstrap servers as in `Need.servers` (empty: the workers' own cluster);
-    an absent cluster was not asked. `old_brokers`: a version before 2.8. `tool`: the principal of
-    this command; None: unknown. `principals`: as the user gave them; they win over all others.
+    a missing cluster was not asked. `old_brokers`: brokers before 2.8. `tool`: the principal of
+    this command, None if unknown. `principals`: given by the user; they precede all others.
     """
 
     workers: tuple[WorkerFacts, ...]
@@ -172,7 +172,7 @@ class ConnectorNeeds:
         self._worker = worker
         self.notes: list[str] = []
         self._clients: dict[Role, tuple[str | None, str]] = {}
-        """Each client's principal and, when it has a cluster of its own, its addresses."""
+        """The principal of each client and, if it has a cluster of its own, the addresses."""
         for role in _CLIENTS:
             config = client_config(role, worker.properties, connector.config)
             servers = config.get("bootstrap.servers") or ""
@@ -185,7 +185,7 @@ class ConnectorNeeds:
             self._clients[role] = principal, servers if own else ""
 
     def needs(self) -> list[Need]:
-        """Return all needs, those of later phases too."""
+        """Return all needs, also those of later phases."""
         if self._connector.type == "sink":
             return list(self._sink())
         name, clients = self._connector.name, self._clients
@@ -200,7 +200,7 @@ class ConnectorNeeds:
     def transactional_ids(self) -> tuple[str, ...]:
         """The id of our agents' changes of offsets, then the ids of tasks.
 
-        Those of running tasks, of tasks that may be configured, and of tasks to fence.
+        Tasks are the running ones, those that may be configured, and those to fence.
         """
         connector = self._connector
         count = max(connector.tasks, tasks_max(connector.config), connector.fenced_tasks or 0)
@@ -208,12 +208,12 @@ class ConnectorNeeds:
 
     @property
     def offsets_topic(self) -> str:
-        """The topic of offsets with exactly-once enabled; always, if it is the connector's own."""
+        """The topic of the connector's offsets: its own, or with exactly-once the worker's."""
         own = self._connector.config.get("offsets.storage.topic")
         return own or self._worker.properties.get("offset.storage.topic") or ""
 
     def principal(self, role: Role) -> str | None:
-        """Return the principal of a client, None when unknown."""
+        """Return the principal of a client, None if it is unknown."""
         return self._clients[role][0]
 
     def _source(self) -> Iterator[Need]:
@@ -241,7 +241,7 @@ class ConnectorNeeds:
         rules = ["O1", "O2", "O3", "O5"]
         if own and self._missing(self.offsets_topic, Role.PRODUCER):
             rules.append("O4")
-        # Agents read the workers' topic themselves: connectors' clients only write to it.
+        # Agents read the workers' topic themselves, so that connectors' clients only write to it.
         unread = not own and all(worker.is_agent for worker in self._facts.workers)
         for rule in rules:
             severity = NeedSeverity.WARNING if unread and rule in {"O2", "O3"} else None
@@ -355,7 +355,7 @@ def cluster_needs(facts: ClusterFacts, phase: Phase) -> Needs:
     for worker in facts.workers:
         needs += _worker_needs(facts, worker)
     ids: dict[str, Sequence[str]] = {}
-    # Any worker may run a connector's tasks, and fence them as leader.
+    # Each worker may run a connector's tasks, and fence them as leader.
     found: dict[object, WorkerFacts] = {}
     for worker in facts.workers:
         clients = tuple(

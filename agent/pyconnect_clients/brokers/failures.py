@@ -1,8 +1,8 @@
 """The failures of both client libraries as one value.
 
 librdkafka and kafka-python use the same codes for answers of brokers. A package maps `FailureKind`
-to its own error classes; no other module decides what a code means. The codes of a retriable answer
-are those of a RetriableException of Java's clients, and librdkafka's own for the same facts.
+to its own error classes; no other module interprets codes. Retriable codes are those of a
+RetriableException of Java's clients, and librdkafka's own codes for the same facts.
 """
 # ruff: noqa: SLF001 - the names of librdkafka's own codes start with an underscore
 
@@ -17,11 +17,11 @@ from confluent_kafka import KafkaError, KafkaException
 CLIENT_ERRORS = (KafkaException, BufferError)
 """The exceptions of confluent-kafka's calls at run time; BufferError: a full producer queue."""
 REQUEST_ERRORS = (*CLIENT_ERRORS, TimeoutError)
-"""The exceptions of admin requests; TimeoutError: the client itself hangs."""
+"""The exceptions of admin requests; TimeoutError if the client itself hangs."""
 
 PARTITION_EOF: int = KafkaError._PARTITION_EOF
 FATAL: int = KafkaError._FATAL
-"""A refusal by a client that another error has ended; that error is not in it."""
+"""The code of a client that an earlier error has ended; it does not tell that error."""
 UNDELIVERED: int = KafkaError._INCONSISTENT
 """The code of a commit whose transaction has records that were not delivered."""
 NO_LEADERS: int = KafkaError._NOENT
@@ -55,7 +55,7 @@ TIMEOUTS: frozenset[int] = frozenset(
 
 
 class FailureKind(Enum):
-    """The kinds that a caller treats differently; the last one is every other failure."""
+    """The kinds of failures that callers treat differently; the last one is for all others."""
 
     RECORD_TOO_LARGE = auto()
     FENCED = auto()
@@ -145,7 +145,7 @@ _KINDS: dict[int, FailureKind] = {code: kind for kind, codes in _CODES.items() f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientFailure:
-    """A failure of a client; `code` None: it is not the answer of a broker or of librdkafka."""
+    """A failure of a client; `code` is None unless a broker or librdkafka answered."""
 
     kind: FailureKind
     text: str
@@ -153,9 +153,9 @@ class ClientFailure:
 
 
 def failure_of(failure: BaseException | Any) -> ClientFailure:
-    """Read an exception of a client's call, or the error of a delivery, a message or a partition.
+    """Return the failure of a client's exception, or of a delivery, a message or a partition.
 
-    librdkafka's errors end with the name of their code in brackets.
+    The texts of librdkafka's errors end with the name of their code in brackets.
     """
     error = error_of(failure)
     if error is not None:
@@ -172,7 +172,7 @@ def failure_of(failure: BaseException | Any) -> ClientFailure:
         return ClientFailure(kind=FailureKind.UNREACHABLE, text=str(failure) or "timed out")
     if isinstance(failure, (OSError, ValueError)):
         return ClientFailure(kind=FailureKind.UNREACHABLE, text=text)
-    # kafka-python's: a broker's answer has its code, the library's own errors have none.
+    # An answer of a broker to kafka-python has a code; the library's own errors have none.
     code = getattr(failure, "errno", None)
     kind = _KINDS.get(code or 0, FailureKind.OTHER)
     again = getattr(failure, "retriable", False)

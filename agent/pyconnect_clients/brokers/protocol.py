@@ -19,9 +19,9 @@ AT_ONCE = 200
 
 
 class KafkaProtocol:
-    """One cluster, connected; every request ends within `remaining_s()`.
+    """A connected cluster; each request ends within `remaining_s()`.
 
-    `errors` translates the errors of a request: it gets the words for what was tried.
+    `errors` translates the errors of a request; its argument is the text for the attempt.
     """
 
     # The library has no types.
@@ -57,7 +57,7 @@ class KafkaProtocol:
         return found
 
     def send(self, what: str, request: Any, node: int | None = None) -> Any:
-        """Send to a broker, or to any; `what` starts the message of an error."""
+        """Send to one broker, or to any; `what` begins the text of an error."""
         return self.send_all(what, [(request, node)])[0]
 
     def send_all(self, what: str, requests: Sequence[tuple[Any, int | None]]) -> list[Any]:
@@ -81,7 +81,7 @@ class KafkaProtocol:
 
 @contextmanager
 def admin_client(arguments: Mapping[str, Any], contact_s: float) -> Iterator[Any]:
-    """Connect within `contact_s`."""
+    """Yield a client that is connected within `contact_s`."""
     admin = KafkaAdminClient(
         **arguments,
         bootstrap_timeout_ms=max(1, round(contact_s * 1000)),
@@ -95,14 +95,14 @@ def admin_client(arguments: Mapping[str, Any], contact_s: float) -> Iterator[Any
 
 
 def metadata_request(names: Iterable[str] | None) -> MetadataRequest:
-    """Return the question about topics, or about all of them; it creates none."""
+    """Return a request for the metadata of topics, or of all; it does not create topics."""
     topic = MetadataRequest.MetadataRequestTopic
     topics = None if names is None else [topic(name=name) for name in sorted(set(names))]
     return MetadataRequest(topics=topics, allow_auto_topic_creation=False, min_version=4)
 
 
 def open_producers(admin: Any, partitions: Iterable[tuple[str, int]]) -> Iterator[tuple[Any, Any]]:
-    """Yield partition and state of each producer that has a transaction open there (KIP-664)."""
+    """Yield partition and state of each producer with an open transaction (KIP-664)."""
     described = admin.describe_producers([TopicPartition(*each) for each in partitions])
     for partition, state in described.items():
         for producer in state.active_producers:

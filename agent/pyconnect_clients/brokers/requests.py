@@ -19,7 +19,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-# Its __init__ has no __all__.
+# The library's __init__ has no __all__.
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from pyconnect_clients.brokers.failures import GROUP_ID_NOT_FOUND, REQUEST_ERRORS, code_of
@@ -34,7 +34,7 @@ Wait = Callable[[Future[Any], float], Any]
 def answer_of(future: Future[Any], timeout_s: float) -> Any:
     """Return a future's result; raise the client's exception, or TimeoutError if it hangs.
 
-    The client applies the timeout itself, with a better text; this one is for a client that hangs.
+    The client applies the timeout itself and has a better text; this one is for a hanging client.
     """
     try:
         return future.result(timeout_s + 1)
@@ -43,7 +43,7 @@ def answer_of(future: Future[Any], timeout_s: float) -> Any:
 
 
 class AdminRequests:
-    """The requests of one client; `wait` waits for answers."""
+    """The admin requests of one client; `wait` waits for answers."""
 
     def __init__(self, client: AdminClient, wait: Wait = answer_of) -> None:
         self._client = client
@@ -74,7 +74,7 @@ class AdminRequests:
         *,
         committed: bool = False,
     ) -> dict[tuple[str, int], int]:
-        """Return an offset of each partition; negative for a time after its last record.
+        """Return an offset of each partition, negative for a time after its last record.
 
         `committed`: the latest offset is the last stable one, before all open transactions.
         """
@@ -91,7 +91,7 @@ class AdminRequests:
         }
 
     def committed(self, group: str, timeout_s: float) -> dict[tuple[str, int], int]:
-        """Return the committed offsets of a consumer group; none when there is no such group."""
+        """Return the committed offsets of a consumer group; none if the group does not exist."""
         request = ConsumerGroupTopicPartitions(group)
         try:
             found = self._of_group(self._client.list_consumer_group_offsets, request, timeout_s)
@@ -99,7 +99,7 @@ class AdminRequests:
             if code_of(exc) == GROUP_ID_NOT_FOUND:
                 return {}
             raise
-        # A negative offset is that of a partition without a committed one.
+        # A negative offset means a partition without a committed one.
         return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
 
     def commit(self, group: str, offsets: Mapping[Partition, int], timeout_s: float) -> None:
@@ -132,6 +132,6 @@ class AdminRequests:
 
 
 def offset_at(timestamp_ms: int) -> OffsetSpec:
-    """Return the place of the first record at or after a time, for `AdminRequests.offsets`."""
+    """Return the spec of the first record at or after a time, for `AdminRequests.offsets`."""
     at: OffsetSpec = OffsetSpec.for_timestamp(timestamp_ms)
     return at

@@ -30,7 +30,7 @@ _FIRST_JAVA = 44
 
 @dataclass(frozen=True, slots=True)
 class ClassHead:
-    """Names have dots; a nested class has `$`. ``super_name`` of java.lang.Object is empty."""
+    """Names have dots, and `$` in a nested class. ``super_name`` of java.lang.Object is empty."""
 
     name: str
     super_name: str
@@ -39,7 +39,7 @@ class ClassHead:
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """The class that it extends and the interfaces that it implements."""
+        """The class that this one extends, and the interfaces that it implements."""
         return (self.super_name, *self.interfaces)
 
     @property
@@ -48,7 +48,7 @@ class ClassHead:
 
     @property
     def is_concrete(self) -> bool:
-        """Whether it is a public class that is neither abstract nor an interface."""
+        """Whether this is a public class that is neither abstract nor an interface."""
         return self.is_public and not self.access & _NOT_CONCRETE
 
 
@@ -65,7 +65,7 @@ Found = TypeVar("Found")
 
 
 def _refusing(read: Callable[Content, Found]) -> Callable[Content, Found]:
-    """Make the errors of a damaged file a ValueError."""
+    """Turn the errors of a damaged file into ValueError."""
 
     @wraps(read)
     def refuse(*args: Content.args, **kwargs: Content.kwargs) -> Found:
@@ -78,16 +78,16 @@ def _refusing(read: Callable[Content, Found]) -> Callable[Content, Found]:
 
 
 class ClassFile:
-    """A class file by its constants. Every method raises ValueError for a damaged one."""
+    """A class file by its constants. Methods raise ValueError for a damaged file."""
 
     @_refusing
     def __init__(self, content: bytes) -> None:
-        """Raises ValueError when the content is not a class file."""
+        """Raise ValueError if the content is not a class file."""
         magic, _, version, count = _HEAD.unpack_from(content)
         if magic != _MAGIC:
             raise ValueError("not a class file: it does not begin with CAFEBABE")
         self.java = version - _FIRST_JAVA
-        """The oldest Java that runs it."""
+        """The oldest Java that runs the class."""
         self._content = content
         self._texts: dict[int, tuple[int, int]] = {}
         self._classes: dict[int, int] = {}
@@ -109,7 +109,7 @@ class ClassFile:
                 elif tag in _MEMBERS:
                     self._members.append(offset)
                 offset += _SIZES[tag]
-            # A long or a double takes two places.
+            # A long or a double takes two entries.
             index += 2 if tag in (_LONG, _DOUBLE) else 1
         access, this_class, super_class, interfaces = _TAIL.unpack_from(content, offset)
         offset += _TAIL.size
@@ -125,9 +125,9 @@ class ClassFile:
 
     @_refusing
     def members(self, *, visible: bool = False) -> list[str]:
-        """Return its fields and methods, each name with its descriptor.
+        """Return the fields and methods, each name with its descriptor.
 
-        `visible`: only public and protected ones.
+        `visible`: only public and protected members.
         """
         found = []
         offset = self._fields_begin
@@ -145,15 +145,15 @@ class ClassFile:
 
     @_refusing
     def linked_classes(self) -> list[str]:
-        """Return the classes that it names, of arrays the class of an element."""
+        """Return the classes that this file names; for an array, the class of its elements."""
         names = (self._text(text) for text in self._classes.values())
         elements = (name.lstrip("[") if name.startswith("[") else f"L{name};" for name in names)
-        # Of an array of numbers the element is one letter.
+        # The element type of an array of numbers is one letter.
         return [name[1:-1].replace("/", ".") for name in elements if name.startswith("L")]
 
     @_refusing
     def linked_members(self) -> list[ClassMember]:
-        """Return the fields and methods that its code uses."""
+        """Return the fields and methods that the code uses."""
         found = []
         for offset in self._members:
             owner, pair = _PAIR.unpack_from(self._content, offset)
@@ -162,7 +162,7 @@ class ClassFile:
         return found
 
     def raw_texts(self) -> Iterator[bytes]:
-        """Yield all texts among its constants: names, descriptors and literals."""
+        """Yield all texts of the constants: names, descriptors and literals."""
         return (self._content[start : start + size] for start, size in self._texts.values())
 
     def _class_name(self, constant: int) -> str:
@@ -174,5 +174,5 @@ class ClassFile:
 
 
 def read_class_head(content: bytes) -> ClassHead:
-    """Return the head of a class file; raises ValueError when the content is not one."""
+    """Return the head of a class file; raise ValueError if the content is not one."""
     return ClassFile(content).head

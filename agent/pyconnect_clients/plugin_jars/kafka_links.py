@@ -1,9 +1,9 @@
 """The links of a plugin location's classes to Kafka, and the releases of Kafka that satisfy them.
 
-Reads the class files of a location's jars; starts no Java. Only classes count that a connector,
-converter, transformation, predicate or config provider can reach along the names in their
-constants. Kafka's own classes in a location count where Connect's class loader finds them first, or
-where Kafka's jars lack them (``PluginUtils.shouldLoadInIsolation``).
+The module reads the class files of a location's jars, and starts no Java. Only those classes count
+that a plugin (such as a connector or converter) can reach through the names in constants. Kafka's
+own classes in a location count where Connect's class loader finds them first, or where Kafka's jars
+lack them (``PluginUtils.shouldLoadInIsolation``).
 
 The table of the public classes and members of Kafka's clients and Connect (`kafka-api.txt.xz`, made
 by `scripts/kafka_releases.py`) has a line for each class, and below it one for each member:
@@ -51,12 +51,12 @@ _OF_JAVA: Mapping[str, frozenset[str]] = {
     "java.lang.Record": frozenset(),
     "java.lang.Runnable": frozenset({"run()V"}),
 }
-"""Members of the types of Java that many classes of Kafka have above them, without `_OF_OBJECT`."""
+"""Members of Java types from which many of Kafka's classes inherit, without `_OF_OBJECT`."""
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaApi:
-    """`versions`: one of each minor release, oldest first: `("3.9.2", "4.0.2", …)`.
+    """The table of Kafka's classes. `versions`: one per minor release, `("3.9.2", "4.0.2", …)`.
 
     `classes`: by name, the releases of each member as a bit mask; parents are `:` with their names.
     """
@@ -70,13 +70,13 @@ class KafkaApi:
         return tuple(map(minor_release, self.versions))
 
     def releases_with(self, name: str) -> int:
-        """Return the releases that have a class, as a bit mask; 0 when no release has it."""
+        """Return the releases with a class as a bit mask, 0 if no release has it."""
         return sum(mask for _, mask in self._parents(name))
 
     def releases_with_member(self, member: ClassMember) -> int:
-        """Return the releases in which a class has a member or inherits it, as a bit mask.
+        """Return the releases in which a class has or inherits a member, as a bit mask.
 
-        A class that inherits from an unknown one has all members, but for constructors.
+        A class that inherits from an unknown one counts with all members, except for constructors.
         """
         if member.name in _OF_OBJECT:
             return self.releases_with(member.owner)
@@ -93,7 +93,7 @@ class KafkaApi:
         return declared | found
 
     def is_a(self, name: str, types: frozenset[str]) -> bool:
-        """Return whether a class of any release is, extends or implements one of some types."""
+        """Return whether a class, in any release, is, extends or implements one of some types."""
         return name in types or any(
             self.is_a(parent, types)
             for parents, _ in self._parents(name)
@@ -114,7 +114,7 @@ class KafkaApi:
 
 
 def minor_release(version: str) -> str:
-    """Return `4.3` of `4.3.1`."""
+    """Return the minor release, `4.3` for `4.3.1`."""
     return ".".join(version.split(".")[:2])
 
 
@@ -125,7 +125,7 @@ def version_of(release: str, versions: Iterable[str]) -> str:
 
 @cache
 def kafka_versions() -> tuple[str, ...]:
-    """Return the versions of the table that ships, oldest first; the rest of it is not read."""
+    """Return the versions of the shipped table, oldest first, without reading the rest."""
     table = resources.files(__package__).joinpath(TABLE)
     with table.open("rb") as packed, lzma.LZMAFile(packed) as lines:
         return tuple(lines.readline().decode().split())
@@ -139,7 +139,7 @@ def kafka_api() -> KafkaApi:
 
 
 def parse_table(text: str) -> KafkaApi:
-    """Return the table of a text; its first line has the releases."""
+    """Return the table of a text whose first line has the releases."""
     first, *lines = text.splitlines()
     classes: dict[str, dict[str, int]] = {}
     members: dict[str, int] = {}
@@ -172,7 +172,7 @@ _OWN_FIRST = re.compile(
     r"|mirror\.|mirror-client\.|converters\.|storage\.(StringConverter|SimpleHeaderConverter)$)"
     r"|common\.config\.provider\.(?!ConfigProvider$))"
 )
-"""Of these classes Connect's loader takes a location's own first."""
+"""Classes that Connect's loader takes from a location first."""
 _KAFKAS_CONNECTORS = (f"{_CONNECT}file.", f"{_CONNECT}mirror.")
 """Kafka's own connectors are plugins like others: no jar of the worker has them."""
 
@@ -183,10 +183,10 @@ def _is_kafkas(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Missing:
-    """Something that a release lacks, `needed`, and the first class of the location that needs it.
+    """A class or member that a release lacks, and the location's first class that needs it.
 
     `needed`: a class, or a class with the name and descriptor of a member. `last` and `first`: the
-    newest older release that has it and the oldest newer one, None without one.
+    newest older release and the oldest newer release that have it, None if none does.
     """
 
     needed: str
@@ -197,10 +197,10 @@ class Missing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaLinks:
-    """`classes` and `members` of Kafka by what uses them first; `bundled`: Kafka's own classes.
+    """`classes` and `members` of Kafka by their first user; `bundled`: Kafka's classes within.
 
-    `internals`: classes of the worker's runtime that are named, by what names them. `java`: the
-    Java that the newest class file needs.
+    `internals`: named classes of the worker's runtime, by their users. `java`: the Java that the
+    newest class file needs.
     """
 
     classes: Mapping[str, str]
@@ -211,7 +211,7 @@ class KafkaLinks:
     problems: tuple[str, ...] = ()
 
     def missing(self, api: KafkaApi, release: str) -> list[Missing]:
-        """Return what a release lacks and another one has. Raises KeyError for other releases."""
+        """Return links that a release lacks and another one has. KeyError for other releases."""
         bit = api.bit(release)
         lacking = {}
         for name, user in self.classes.items():
@@ -233,9 +233,9 @@ class KafkaLinks:
         return sorted(found)
 
     def absent(self, api: KafkaApi) -> list[Missing]:
-        """Return what no release has, of packages and classes of the table.
+        """Return links that no release has, of packages and classes of the table.
 
-        Kafka before the oldest release had it, or had it public. Code that uses it fails with all.
+        An older Kafka had them, or had them public. Code that uses them fails with each release.
         """
         packages = {name.rpartition(".")[0] for name in api.classes}
         lacking = {
@@ -251,7 +251,7 @@ class KafkaLinks:
         return sorted(Missing(needed, user) for needed, user in lacking.items())
 
     def releases(self, api: KafkaApi) -> tuple[str, ...]:
-        """Return the releases that have all that the location needs, oldest first."""
+        """Return the releases that have all links of the location, oldest first."""
         return tuple(release for release in api.releases if not self.missing(api, release))
 
 
@@ -260,14 +260,14 @@ def read_links(
 ) -> KafkaLinks:
     """Return the links of one location: of its jars and directories of classes.
 
-    `entry_points`: the classes from which others are reached; without them the plugins.
+    `entry_points`: the classes from which others are reached, by default the plugins.
     """
     with _Location(class_path) as location:
         return location.links(location.plugins() if entry_points is None else entry_points)
 
 
 class _Location(OpenClassPath):
-    """Classes are read when they are reached: a location may have a hundred thousand."""
+    """The classes of a location, read when they are reached: there may be a hundred thousand."""
 
     def __init__(self, class_path: Iterable[str | Path]) -> None:
         super().__init__(class_path)
@@ -275,7 +275,7 @@ class _Location(OpenClassPath):
         for container in self.containers:
             for name in container.names():
                 if name.endswith(".class") and not name.startswith("META-INF/"):
-                    # The first one is the one that Java loads.
+                    # Java loads the first one.
                     place = (container, name)
                     self._places.setdefault(name[: -len(".class")].replace("/", "."), place)
         self._classes: dict[str, ClassFile | None] = {}
@@ -285,7 +285,7 @@ class _Location(OpenClassPath):
     def plugins(self) -> list[str]:
         """Return the classes that extend or implement a type of plugins."""
         api = kafka_api()
-        # A class that extends one of Kafka's names it.
+        # A class that extends a class of Kafka names it.
         naming = [
             name
             for name, (container, path) in self._places.items()
@@ -313,7 +313,8 @@ class _Location(OpenClassPath):
                         found = ClassMember(owner, member.name)
                         if owner in self._bundled and _OWN_FIRST.match(owner):
                             continue
-                        # A class of the location may inherit it from others than Kafka's, too.
+                        # The location's class may also inherit the member from a class that is not
+                        # Kafka's.
                         if owner == member.owner or kafka_api().releases_with_member(found):
                             members.setdefault(found, user.head.name)
             except ValueError as error:
@@ -349,8 +350,8 @@ class _Location(OpenClassPath):
         return self._classes.get(name)
 
     def _reached(self, entry_points: Collection[str]) -> Iterator[ClassFile]:
-        """Yield the classes that a plugin can reach, but for Kafka's own."""
-        # Constants name a class in either form; code may load one by a text.
+        """Yield the classes that a plugin can reach, without Kafka's own."""
+        # Constants name a class in either form, and code may load a class by a text.
         spelt = {
             form.encode(): name
             for name in self._places
@@ -370,9 +371,9 @@ class _Location(OpenClassPath):
                     waiting.append(name)
 
     def _kafka_ancestors(self, name: str) -> frozenset[str]:
-        """Return the first classes of Kafka above a class of the location."""
+        """Return the nearest classes of Kafka above a class of the location."""
         if name not in self._ancestors:
-            # Ends the recursion for a class that claims to extend itself.
+            # This ends the recursion for a class that claims to extend itself.
             self._ancestors[name] = frozenset()
             found = self._class(name)
             self._ancestors[name] = frozenset().union(
@@ -384,7 +385,7 @@ class _Location(OpenClassPath):
         return self._ancestors[name]
 
     def _kafka_owners(self, member: ClassMember) -> Collection[str]:
-        """Return the classes of Kafka in which a member may be; none for one of the location."""
+        """Return Kafka's classes that may have a member; none if the location's class has it."""
         if _is_kafkas(member.owner):
             return (member.owner,)
         ancestors = self._kafka_ancestors(member.owner)

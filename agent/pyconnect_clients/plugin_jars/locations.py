@@ -52,7 +52,7 @@ class _Directory:
 
 
 class OpenClassPath(AbstractContextManager["OpenClassPath"]):
-    """The open entries of a class path. ``problems`` name what cannot be read."""
+    """The open entries of a class path. ``problems`` name entries that cannot be read."""
 
     def __init__(self, class_path: Iterable[str | Path]) -> None:
         self._open = ExitStack()
@@ -65,7 +65,7 @@ class OpenClassPath(AbstractContextManager["OpenClassPath"]):
             try:
                 archive = self._open.enter_context(zipfile.ZipFile(path))
                 self.containers.append(_Jar(path, archive))
-            # A damaged archive makes `zipfile` raise many more exceptions than its own.
+            # For a damaged archive `zipfile` raises many exceptions besides its own.
             except Exception as error:  # noqa: BLE001
                 self.problems.append(f"{path} cannot be read as an archive: {error}")
 
@@ -93,7 +93,7 @@ _PYTHON_METADATA = (".dist-info", ".egg-info")
 def java_locations(plugin_path: Sequence[str]) -> tuple[Path, ...]:
     """Return the locations of Java plugins, sorted within each entry of the path.
 
-    Directories of Python plugins are left out, and with a warning entries that cannot be read.
+    Directories of Python plugins are left out, and so are unreadable entries, with a warning.
     """
     found: dict[Path, None] = {}
     for entry in plugin_path:
@@ -128,7 +128,7 @@ def class_path_of(location: Path) -> tuple[str, ...]:
     """Return the class path of one location: itself, or every archive below it.
 
     Symbolic links are followed, each target once. A directory of classes is a class path itself;
-    if it also holds archives, only these count. Their order is that of Java's paths: of two jars
+    if it also holds archives, only these count. The order is that of Java's paths: of two jars
     with the same class, the same one counts as in Kafka Connect.
     """
     if is_archive(location):
@@ -161,7 +161,7 @@ def location_url(location: Path) -> str:
 
 
 def _files_below(directory: Path) -> Iterator[Path]:
-    """Yield the archives and classes below a directory, following links, each target once."""
+    """Yield the archives and classes below a directory; links are followed, each target once."""
     visited = {directory.resolve()}
     waiting = [directory]
     while waiting:
