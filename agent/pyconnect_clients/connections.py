@@ -72,7 +72,7 @@ class TokenSource:
     def wait(self, timeout_s: float) -> Token:
         """Return a token as soon as one is held.
 
-        Raises TokenError when the first fetch is refused, and after `timeout_s`.
+        Raises TokenError if the first fetch is refused, and after `timeout_s`.
         """
         with self._held.changed:
             self._held.changed.wait_for(self._held.is_decided, timeout_s)

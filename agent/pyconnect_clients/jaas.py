@@ -1,4 +1,4 @@
-"""Reading the login entry of ``sasl.jaas.config``, and of a JAAS file.
+"""Parses the login entry of ``sasl.jaas.config``, and entries of a JAAS file.
 
 Corresponds to ``JaasConfig`` of Kafka: one entry of a JAAS file, as in
 ``org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="p";``.
@@ -70,9 +70,9 @@ def parse_jaas(text: str) -> JaasEntry:
 
 
 def jaas_file_entry(text: str, name: str) -> JaasEntry | None:
-    """Return the login module of an entry of a JAAS file, None without such an entry.
+    """Return the login module of an entry of a JAAS file, None if the file lacks the entry.
 
-    Raises as `parse_jaas`, also for an entry with several login modules.
+    Raises ClientPropertyError as `parse_jaas` does, and for an entry with several login modules.
     """
     plain = _COMMENT.sub(lambda found: found[1] or " ", text)
     found = re.search(_FILE_ENTRY.format(re.escape(name)), plain, re.DOTALL)

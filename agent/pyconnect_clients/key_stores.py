@@ -137,7 +137,7 @@ class _Reader:
         return int.from_bytes(self.take(size), "big")
 
     def sized(self, size: int) -> bytes:
-        """Take bytes after their count, which has `size` bytes."""
+        """Take bytes that follow their count, which has `size` bytes."""
         return self.take(self.number(size))
 
     def der(self, tag: int) -> bytes:
@@ -250,7 +250,7 @@ def _pem_text(store: StoreFile, data: bytes) -> str:
 
 
 def _content(store: StoreFile, data: bytes, *, key_password: str | None) -> _Content:
-    """Read JKS or PKCS#12; keys of JKS only with a password for them."""
+    """Read JKS or PKCS#12; keys of JKS are read only if `key_password` is given."""
     try:
         if data.startswith(MAGIC):
             return _jks(data, store.password, key_password)
@@ -329,7 +329,7 @@ def load_stores(context: ssl.SSLContext, tls: Tls) -> None:
             case PemFile(location=location):
                 _identify(context, location, readable.key_password)
             case PemIdentity(key=key, chain=chain):
-                # The ssl module takes only files; no other user may read this one.
+                # The ssl module takes only files; other users must not read this one.
                 with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
                     file.write(f"{key}\n{chain}\n")
                     file.flush()

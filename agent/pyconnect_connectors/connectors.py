@@ -1,7 +1,7 @@
 """The common part of this package's connectors, of their tasks, and of their settings.
 
-Configs are described, checked and dealt. A task repeats calls that fail for a reason that may pass,
-such as a lost connection.
+It describes and checks configs, and deals them to tasks. A task repeats calls after failures that
+may pass, such as a lost connection.
 """
 
 from __future__ import annotations

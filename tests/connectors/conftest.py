@@ -12,13 +12,13 @@ from tests.support.servers.postgres import PostgresServer, running_postgres
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    """A PostgreSQL of this test process."""
+    """The PostgreSQL server of this test process."""
     with running_postgres() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def mariadb() -> Iterator[MariaDbServer]:
-    """A MariaDB of this test process."""
+    """The MariaDB server of this test process."""
     with running_mariadb() as server:
         yield server

@@ -1,4 +1,4 @@
-"""Schemas and structs of the tests of connectors, in one line each."""
+"""Schemas and structs for the connectors' tests, in one line each."""
 
 from pyconnect_api import Schema, SchemaBuilder
 

@@ -133,7 +133,7 @@ class _Compiled:
 
     @classmethod
     def of(cls, option: str, text: str) -> _Compiled:
-        """Raises ConfigException."""
+        """Return the compiled expression; raise ConfigException if it is not valid."""
         paths: dict[_Path, str] = {}
         bound = set(_BOUND.findall(text))
 

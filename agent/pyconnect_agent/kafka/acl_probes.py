@@ -105,7 +105,7 @@ class AclProbes:
                     raise
                 found[name] = (exc.errno, None)
                 continue
-            # From version 6 on brokers report groups without members as not found.
+            # From version 6 on, brokers report groups without members as not found.
             request = DescribeGroupsRequest(
                 groups=[name], include_authorized_operations=True, min_version=3, max_version=5
             )

@@ -106,7 +106,7 @@ def _create(client_class: Any, config: ClientConfig, kind: str) -> Any:
 
 
 def _is_not_told_otherwise(record: logging.LogRecord) -> bool:
-    """Drop librdkafka's own line for errors that its error callback reports too."""
+    """Return False for librdkafka's own lines of errors that its error callback reports too."""
     return not record.getMessage().startswith("FAIL [")
 
 

@@ -382,10 +382,7 @@ class GroupThread:
         self._turned_s = 0.0
 
     def start(self, timeout_ms: int) -> None:
-        """Connect (blocking), then serve on the thread.
-
-        The first event is `rejoin_needed`, after `coordinator_lost` if no coordinator answers.
-        """
+        """Connect (blocking), then start the thread that serves the membership."""
         self._membership.open(timeout_ms)
         self._thread.start()
 

@@ -102,7 +102,7 @@ class RegistryClient:
         return _from_client(None, found)
 
     def by_version(self, subject: str, version: int) -> RegistrySchema:
-        """Return one version of a subject, as a reference names it."""
+        """Return one version of a subject, to which a reference refers."""
         action = f"read version {version} of subject {subject}"
         found = _call(action, lambda: self._client.get_version(subject, version))
         return _from_client(_id(found), found.schema)

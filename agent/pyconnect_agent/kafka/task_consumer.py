@@ -232,7 +232,7 @@ class TaskConsumer:
         return True
 
     def check(self, message: ConsumedMessage) -> None:
-        """Handle a message whose `error()` is set: log a temporary error, raise another one."""
+        """Handle a message whose `error()` is set: log a temporary error, raise any other."""
         failure = message.error()
         if failure.code() in _IGNORED:
             return
@@ -249,7 +249,7 @@ class TaskConsumer:
         return partition in self._assignment
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Continue at `offset`; also within `on_assigned`. Raises KafkaError."""
+        """Continue at `offset`; callable within `on_assigned`. Raises KafkaError."""
         if self._starting is not None and partition in self._starting:
             self._starting[partition] = offset
             return

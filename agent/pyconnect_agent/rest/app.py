@@ -50,7 +50,7 @@ PREFLIGHT = "access-control-request-method"
 
 
 class RestApplication:
-    """Answers requests with the resources of its routes."""
+    """The ASGI application, which answers requests with the resources of its routes."""
 
     def __init__(
         self,
@@ -211,7 +211,7 @@ def _log_access(request: Request, response: Response, latency_ms: int) -> None:
 
 
 async def _carried_out(exchange: HttpExchange, route: Route) -> Response:
-    """Return the answer of a resource; raises ForbiddenError for the role of the user."""
+    """Return the answer of a resource; raise ForbiddenError if the user's role is not enough."""
     connector, user = exchange.parameters.get("connector"), exchange.caller.user
     if user is not None:
         exchange.refuse_foreign_page()

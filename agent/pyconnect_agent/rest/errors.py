@@ -102,7 +102,7 @@ class RestError(Exception):
 
 
 class RouterError(RestError):
-    """No resource method fits the request."""
+    """The error of a request that fits no resource method."""
 
     def __init__(self, status: HTTPStatus) -> None:
         super().__init__(status, _router_text(status))
@@ -116,7 +116,7 @@ class ResourceNotFoundError(RestError):
 
 
 class UnsupportedBodyError(RestError):
-    """The body is not declared as JSON."""
+    """The error of a body that is not declared as JSON."""
 
     def __init__(self) -> None:
         status = HTTPStatus.UNSUPPORTED_MEDIA_TYPE

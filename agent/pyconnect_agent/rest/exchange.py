@@ -153,7 +153,7 @@ class HttpExchange:
         return self.parameters["connector"]
 
     def refuse_foreign_page(self) -> None:
-        """Raise ForbiddenError for a change by a foreign web page."""
+        """Raise ForbiddenError if a foreign web page asks for the change."""
         self.services.web_pages.check(self.request.method, self.request.headers)
 
     def remaining_ms(self) -> int:
@@ -239,7 +239,7 @@ class HttpExchange:
         return await self.room.memory.read(bind, body)
 
     async def json_body(self, limit_bytes: int) -> bytes:
-        """Return the raw body; raises UnsupportedBodyError for one not declared as JSON."""
+        """Return the raw body; raise UnsupportedBodyError if it is not declared as JSON."""
         body = await self.body(limit_bytes)
         if body:
             header = self.request.headers.get("content-type")

@@ -219,7 +219,7 @@ def _understood(status: int, content: bytes, *, permanent: bool) -> WorkerRespon
     if status < 400:
         raise InternalError(f"Unexpected status code when handling forwarded request: {status}")
     if status == HTTPStatus.UNAUTHORIZED and not content.startswith(b"{"):
-        # Apache's extension answers with a text.
+        # Apache's extension answers with a plain text.
         raise ForbiddenError(
             "The worker that carries the request out does not admit its user (401). A user with a"
             " token or a certificate needs a password of its name there (rest.extension.classes)."

@@ -151,7 +151,7 @@ class ChangeUnderWay:
         self.release()
 
     def answered(self, answer: WorkerResponse) -> None:
-        """Note the success of the worker to which the request was passed."""
+        """Note the success of the worker to which the request was forwarded."""
         self._answered = answer
         self.recorded_elsewhere = answer.journaled
 

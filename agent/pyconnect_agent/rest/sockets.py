@@ -46,7 +46,7 @@ _OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.
 
 @dataclass(frozen=True, slots=True)
 class BoundListener:
-    """A listener with its socket; `listener.port` is the port really bound."""
+    """A listener with its socket; `listener.port` is the bound port."""
 
     listener: Listener
     socket: socket.socket

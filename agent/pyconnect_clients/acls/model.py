@@ -39,7 +39,7 @@ class GrantOperation(Enum):
 
 
 class ResourceType(Enum):
-    """A type of resource; the value is Kafka's name, the order as above."""
+    """A type of resource; the value is Kafka's name, in the order of Kafka's protocol."""
 
     TOPIC = "Topic"
     GROUP = "Group"
@@ -71,7 +71,7 @@ class Resource(NamedTuple):
 
 
 class Access(NamedTuple):
-    """One operation on one resource, as text `Write TransactionalId group-connector-0`."""
+    """One operation on one resource; its text is `Write TransactionalId group-connector-0`."""
 
     operation: GrantOperation
     resource: Resource
@@ -198,7 +198,7 @@ class GrantFinding:
 
     @property
     def undecided(self) -> bool:
-        """Whether a blocker could not be tested."""
+        """Whether the finding is a blocker that could not be tested."""
         return self.verdict is GrantVerdict.UNKNOWN and self.need.severity is NeedSeverity.BLOCKER
 
     def to_json(self) -> dict[str, object]:

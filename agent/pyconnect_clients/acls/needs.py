@@ -159,7 +159,7 @@ class ClusterFacts:
         return frozenset(name for name in names if name)
 
     def named(self, owner: str, role: Role) -> str | None:
-        """Return the principal that the user gave."""
+        """Return the principal that the user gave, None if there is none."""
         return self.principals.get(Named(owner, role)) or self.principals.get(Named(None, role))
 
 

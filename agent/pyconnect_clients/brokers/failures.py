@@ -15,7 +15,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 
 CLIENT_ERRORS = (KafkaException, BufferError)
-"""The exceptions of confluent-kafka's calls at run time; BufferError: a full producer queue."""
+"""The exceptions of confluent-kafka's calls at run time; BufferError for a full producer queue."""
 REQUEST_ERRORS = (*CLIENT_ERRORS, TimeoutError)
 """The exceptions of admin requests; TimeoutError if the client itself hangs."""
 
@@ -184,13 +184,13 @@ def failure_of(failure: BaseException | Any) -> ClientFailure:
 
 
 def error_of(failure: BaseException | Any) -> Any:
-    """Return librdkafka's KafkaError in an exception or a delivery report; None without one."""
+    """Return librdkafka's KafkaError of an exception or a delivery report, None without one."""
     if isinstance(failure, KafkaException):
         failure = failure.args[0] if failure.args else None
     return failure if isinstance(failure, KafkaError) else None
 
 
 def code_of(failure: BaseException | Any) -> int | None:
-    """Return librdkafka's error code in an exception or a delivery report; None without one."""
+    """Return librdkafka's error code of an exception or a delivery report, None without one."""
     error = error_of(failure)
     return None if error is None else int(error.code())

@@ -37,7 +37,7 @@ class KafkaProtocol:
 
     @property
     def broker_version(self) -> tuple[int, ...]:
-        """The oldest release that has the brokers' protocol versions."""
+        """The oldest release with the brokers' protocol versions."""
         return tuple(self.admin._manager.broker_version)
 
     def brokers(self) -> list[int]:
@@ -46,7 +46,7 @@ class KafkaProtocol:
     def coordinators(
         self, names: Sequence[str], kind: CoordinatorType = CoordinatorType.TRANSACTION
     ) -> dict[str, int]:
-        """Return the broker that coordinates each transactional id, or each group."""
+        """Return the coordinating broker of each transactional id, or of each group."""
         if not names:
             return {}
         with self.errors("find coordinators"):

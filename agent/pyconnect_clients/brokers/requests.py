@@ -50,7 +50,7 @@ class AdminRequests:
         self._wait = wait
 
     def cluster_id(self, timeout_s: float) -> str | None:
-        """Return the cluster's id, None from a broker that has none."""
+        """Return the cluster's id, None if the broker has none."""
         described = self._wait(self._client.describe_cluster(request_timeout=timeout_s), timeout_s)
         found: str | None = described.cluster_id
         return found

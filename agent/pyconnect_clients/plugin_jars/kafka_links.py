@@ -338,7 +338,7 @@ class _Location(OpenClassPath):
         )
 
     def _class(self, name: str) -> ClassFile | None:
-        """Return a class of the location; None for others, and for one that cannot be read."""
+        """Return a class of the location; None if it is not there or cannot be read."""
         if name not in self._classes and name in self._places:
             self._classes[name] = None
             container, path = self._places[name]

@@ -76,7 +76,7 @@ class OpenClassPath(AbstractContextManager["OpenClassPath"]):
         self._open.close()
 
     def content(self, container: Container, name: str) -> bytes | None:
-        """Return a file of an entry; None, and a problem, if it cannot be read."""
+        """Return a file of an entry; None, and a new problem, if it cannot be read."""
         try:
             return container.read(name)
         except Exception as error:  # noqa: BLE001  as in `__init__`
@@ -151,7 +151,7 @@ def class_path_of(location: Path) -> tuple[str, ...]:
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether the name is that of a jar or a zip."""
+    """Return whether a name is that of a jar or a zip."""
     return path.name.lower().endswith(_ARCHIVES)
 
 

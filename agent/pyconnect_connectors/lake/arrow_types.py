@@ -53,7 +53,7 @@ _PLAIN: Mapping[Type, Any] = {
 
 
 class Columns:
-    """Makes Arrow batches of values of one schema."""
+    """Maker of Arrow batches from values of one schema."""
 
     def __init__(
         self,

@@ -213,7 +213,7 @@ def misfit(schema: Schema, rows: Any) -> str:
             ):
                 # The library would take another scale, and bytes that may not be a text.
                 raise ValueError
-            # The library prints its findings.
+            # The library prints its findings to the standard output.
             with redirect_stdout(StringIO()):
                 _check_pyarrow_schema_compatible(Schema(column), pa.schema([field]))
         except ValueError:

@@ -1,9 +1,9 @@
 """The last commit of each Kafka partition, beside the files.
 
 A commit is a range of offsets and the files of its rows. It is written before them, under the name
-of its first offset, and only if there is no file of that name: one task alone decides where the
-rows of a file end. A successor that finds a commit whose files are not all there reads the range
-again and writes those that are missing. Wherever a writer dies, each row is in one file.
+of its first offset, and only if no file has that name, so one task alone decides where the
+rows of a file end. A successor that finds a commit without some of its files reads the range
+again and writes the missing files. So each row is in one file, wherever a writer dies.
 """
 
 from __future__ import annotations

@@ -19,11 +19,11 @@ from pyconnect_connectors.lake.settings import FileSettings, Format
 from pyconnect_connectors.odd_values import OddValues
 
 ROW_GROUP_BYTES = 16 * 1024 * 1024
-"""Size of the batches in memory at which they are encoded as a row group."""
+"""Size of the batches in memory from which they are encoded as a row group."""
 
 
 class Encoder(ABC):
-    """A file's content; `size` in bytes, in memory or encoded."""
+    """The content of a file; `size` is in bytes, in memory or encoded."""
 
     @property
     @abstractmethod
@@ -150,7 +150,7 @@ class Encoders:
 
     @property
     def uses_schemas(self) -> bool:
-        """Whether all values of a file are of one schema."""
+        """Whether all values of a file have one schema."""
         return self._format is not Format.JSON
 
     @property

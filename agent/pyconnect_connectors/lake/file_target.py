@@ -184,7 +184,7 @@ class FileTarget:
                     self._write(partition, buffer)
 
     def _begins_another(self, buffer: _Buffer, record: SinkRecord) -> bool:
-        """Whether files have to be finished before a record can be added."""
+        """Return whether files have to be finished before a record can be added."""
         if buffer.start is None:
             return False
         if buffer.unfinished is not None:
@@ -208,7 +208,7 @@ class FileTarget:
         return self._clock.has_passed(limit, buffer.begin_ms, record)
 
     def _fitting(self, buffer: _Buffer, records: Sequence[SinkRecord], begin: int) -> int:
-        """Return how many of the records the open files take, at least one."""
+        """Return how many of the records fit into the open files, at least one."""
         most = max((file.rows for file in buffer.files.values()), default=0)
         end = min(len(records), begin + max(1, self._files.flush_size - most))
         commit = buffer.unfinished

@@ -94,7 +94,7 @@ _CLASSES = bytes(
     for octet in range(256)
 )
 _LONG = b"0" * 17
-"""A point and 16 digits. A double has any 15 digits, and an integer of 64 bits any 18."""
+"""A point and 16 digits. A double keeps any 15 digits, and an integer of 64 bits any 18."""
 _DIGITS = bytes(ord("0" if chr(octet) in "0123456789" else " ") for octet in range(256))
 _DIGITS_OF_MORE = b"0" * 19
 _MORE = re.compile(rb"[1-9]\d{19}|9[2-9]\d{17}")
@@ -324,7 +324,7 @@ class _Rows:
     def _fitting(
         self, line: list[Any], row: int, bad: dict[int, DataException], index: int
     ) -> list[Any]:
-        """Return the values of the columns that have names."""
+        """Return the values of the columns that have names; `bad` gets the error of a bad row."""
         if line == NULL_ALONE and self._width == 1:
             return [None]
         if not self._least_width <= len(line) <= self._width:

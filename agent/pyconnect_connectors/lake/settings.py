@@ -62,7 +62,7 @@ TASK_COUNT = "task.count"
 
 
 class Format(StrEnum):
-    """The format of a file, or that the target is an Iceberg table."""
+    """The format of a file, or `iceberg` for a table as the target."""
 
     PARQUET = "parquet"
     JSON = "json"
@@ -289,7 +289,7 @@ class Location(RetrySettings):
 
     @property
     def local_path(self) -> PurePosixPath | None:
-        """The directory of a lake on a local path, None of another one."""
+        """The directory of a lake on a local path, None for another lake."""
         if self.scheme not in LOCAL_SCHEMES:
             return None
         return PurePosixPath(urlsplit(self.url).path if self.scheme else self.url)

@@ -101,7 +101,7 @@ class LakeSinkTask(SinkTask):
         if settings.tables is None:
             self._target = FileTarget(settings, Storage.open(settings.location, writes=True))
         else:
-            # pyiceberg is imported by the tasks that write tables only.
+            # Only tasks that write tables import pyiceberg.
             from pyconnect_connectors.lake.table_target import TableTarget
 
             self._target = TableTarget(settings)

@@ -163,7 +163,7 @@ class Storage:
             obstore.delete(self._store, path)
 
     def check(self) -> None:
-        """Reach the storage once."""
+        """Send one request to the storage."""
         with storage_errors("Cannot reach the lake"):
             next(iter(obstore.list(self._store, HIDDEN_DIR, chunk_size=1)), None)
 

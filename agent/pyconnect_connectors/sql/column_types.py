@@ -35,7 +35,7 @@ class Char(Name):
 
 
 class NumericAffinity(types.NullType):
-    """A type of SQLite such as STRING or UUID: a text that is a number becomes one."""
+    """A type of SQLite, such as STRING or UUID, in which a text that is a number becomes one."""
 
 
 BINARIES = (

@@ -45,12 +45,13 @@ _VALUES = (
 )
 """The parts of database messages that contain values of rows."""
 _POSTGRES_PASSING = frozenset({"25006", "25P03", "25P04"})
-"""Read-only during a failover; a session that the database ended because it did nothing, or because
-its transaction took too long. Drivers raise InternalError for them."""
+"""The session is read-only during a failover, or the database ended it because it did nothing, or
+because its transaction took too long. Drivers raise InternalError for these codes.
+"""
 _POSTGRES_LIMITS = "54"
 """The class of limits such as that of 1600 columns; drivers raise OperationalError for them."""
 _POSTGRES_ROW_CLASSES = frozenset({"22", "23", "44"})
-"""Data exceptions, constraints, and the check options of views."""
+"""Classes of data exceptions, constraints, and the check options of views."""
 _POSTGRES_ROWS = frozenset({"42804", "42846", "54000", "P0001"})
 """A value of another type than the column's, a row that is too large, a trigger's own error."""
 _POSTGRES_TEXTS = frozenset({"42601", "42602", "XX000"})

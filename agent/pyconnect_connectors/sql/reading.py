@@ -1,7 +1,7 @@
 """Reads the new rows of one table into records.
 
-Each pass is one query in the order of the mode, read through a cursor of the server and never held
-as a whole. The position after each row is its record's source offset:
+Each pass is one query in the order of the mode. The rows are read through a cursor of the server
+and never held as a whole. The position after each row is its record's source offset:
 
     incrementing             {"incrementing": id}
     timestamp+incrementing   {"timestamp": time, "incrementing": id}

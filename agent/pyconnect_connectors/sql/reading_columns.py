@@ -117,7 +117,7 @@ class ReadColumn:
 
 
 def kind_of(value: object) -> str:
-    """Return what is odd about a value, without the value."""
+    """Return the kind of an odd value, without the value."""
     if not isinstance(value, str):
         kinds: Mapping[type, str] = {
             bytes: "a value of bytes",
@@ -349,7 +349,7 @@ def _number_text(value: Any) -> str:
 
 
 def _text_of(value: Any) -> str:
-    """Return the text of a value that Connect has no type for."""
+    """Return the text of a value of a type that Connect does not have."""
     match value:
         case str():
             return value

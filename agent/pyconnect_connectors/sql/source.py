@@ -107,7 +107,7 @@ class SqlSourceTask(SourceTask):
                 raise
 
     def _begin(self) -> bool:
-        """Begin to read the table that has waited longest; if none is due, wait; return False."""
+        """Begin to read the table that has waited longest; False, after a wait, if none is due."""
         if not self._due_s:
             self.context.stop_requested.wait(LONGEST_WAIT_S)
             return False

@@ -54,7 +54,7 @@ def folding_columns(
         found = {c.name: str(getattr(c.type, "collation", None) or "") for c in texts}
         unknown = [name for name, collation in found.items() if not collation]
         if unknown:
-            # SHOW CREATE TABLE leaves out the table's own collation.
+            # SHOW CREATE TABLE leaves out the table's own collation, so this asks for it.
             quoted = connection.dialect.identifier_preparer.format_table(table)
             rows = connection.exec_driver_sql(f"SHOW FULL COLUMNS FROM {quoted}").mappings()
             found |= {row["Field"]: row["Collation"] for row in rows if row["Field"] in unknown}
@@ -231,7 +231,7 @@ class TargetTables:
 
 
 def found_table(connection: Connection, settings: SinkSettings, topic: str) -> Table | None:
-    """Return the table of a topic as it is now; ConnectException if it cannot be written."""
+    """Return the table of a topic as it is now; raise ConnectException if it cannot be written."""
     schema, name = table_name(settings.table_format, topic)
     exists = inspect(connection).has_table(name, schema=schema)
     table = reflected(connection, name, schema) if exists else None

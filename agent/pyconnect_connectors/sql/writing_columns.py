@@ -1,7 +1,8 @@
-"""Values of records as a column takes them, so that no database changes one of them in silence.
+"""Values of records as a column takes them, so that no database changes one of them silently.
 
-A value is converted only where nothing is lost. What a driver or database would round, cut, pad,
-wrap or reinterpret without an error is refused here; what they refuse themselves is left to them.
+A value is converted only if nothing is lost. These conversions refuse values that a driver or
+database would round, cut, pad, wrap or reinterpret without an error; values that a database
+refuses are left to it.
 """
 
 from __future__ import annotations
@@ -233,7 +234,7 @@ def _conversion(  # noqa: C901  one case a type
     return str, text_of
 
 
-# Conversions. None of them returns another value than that of the record.
+# Conversions. None of them returns a value other than the record's.
 
 
 def _json(value: Any, *, check: bool) -> str:
@@ -472,7 +473,7 @@ def _any(value: Any) -> Any:
 
 
 def _any_number(value: Any) -> Any:
-    """Return a value as SQLite stores it where a text that is a number becomes one."""
+    """Return a value as SQLite stores it in a column that turns texts of numbers into numbers."""
     if isinstance(value, Decimal):
         return _decimals(types.Numeric(), "sqlite")(value)
     if isinstance(value, str) and _SQLITE_NUMBER.fullmatch(value):

@@ -29,7 +29,7 @@ class Unfit(ValueError):
 
 
 def text_of(value: Any) -> str:
-    """Return the text of a value; bytes have none."""
+    """Return the text of a value; raise Unfit for bytes."""
     match value:
         case str():
             return value

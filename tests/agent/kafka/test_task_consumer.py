@@ -48,7 +48,7 @@ class Client:
         self.assigned = [(p.partition, p.offset) for p in partitions]
 
     def consume(self, number: int, timeout: float) -> list[Any]:
-        """Act out the assignment."""
+        """Call `on_assign`, as the client does within `consume`."""
         on_assign, self._on_assign = self._on_assign, None
         if on_assign is not None:
             on_assign(self, [ClientPartition("t", 0), ClientPartition("t", 1)])
@@ -56,7 +56,7 @@ class Client:
 
 
 class _Found:
-    """A partition as the client returns it: without an error the offset counts."""
+    """A partition as the client returns it; the offset counts if there is no error."""
 
     def __init__(self, topic: str, partition: int, answer: int | KafkaError) -> None:
         self.topic, self.partition = topic, partition

@@ -66,7 +66,7 @@ USERS = users(
 
 
 class World:
-    """Requests to an agent with these users."""
+    """An agent with these users, and requests to it."""
 
     def __init__(self, access: RestAccess | None = None) -> None:
         self.herder = FakeHerder()

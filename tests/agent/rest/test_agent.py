@@ -21,7 +21,7 @@ LOOPBACK = AdminAccess(loopback=frozenset({("127.0.0.1", 8083)}))
 
 
 class World:
-    """Requests to an agent on a loopback listener, unless `access` says otherwise."""
+    """An agent on a loopback listener, unless `access` says otherwise, and requests to it."""
 
     def __init__(self, access: AdminAccess = LOOPBACK) -> None:
         self.admin = FakeAdmin()

@@ -293,7 +293,7 @@ def test_records_keep_their_numbers_when_full_files_are_renamed_and_deleted(tmp_
     for number in range(20):
         journal = ChangesFile(path, full_bytes=6)
         journal.start()
-        # Three records fill a file, later two.
+        # Three records fill the first file, and two a later one.
         journal.write("c", b"%d" % number)
     assert numbers_of(journal) == list(range(6, 20))
     expected = ["journal", *sorted(f"journal.from-{first}" for first in (6, 9, 12, 14, 16))]

@@ -112,7 +112,7 @@ def test_what_kafka_lost_or_hid_long_ago_is_in_no_release(tmp_path: Path) -> Non
     found = links(tmp_path, Used=used)
     expected = [Missing(time, "a.Used"), Missing(f"{UTILS}.{''.join(old)}", "a.Used")]
     assert found.absent(kafka_api()) == expected
-    # Which release a location runs with depends on the rest.
+    # The releases with which a location runs depend on its other links.
     assert found.releases(kafka_api()) == kafka_api().releases
 
 

@@ -239,7 +239,7 @@ def test_a_file_ends_when_the_wall_clock_is_set_back(
 
 
 def test_a_file_ends_with_its_size(tmp_path: Path) -> None:
-    """A file ends with the record that makes it as large as `file.max.bytes`."""
+    """A file ends at the size of `file.max.bytes`, if records come one by one."""
     sink = started(tmp_path, {"file.max.bytes": "50", "format.class": "json"})
     send(sink, range(9))
     for _ in range(9):

@@ -438,7 +438,7 @@ def test_files_that_do_not_have_each_row_once_are_not_committed(tmp_path: Path, 
     send_sizes(1.5)
     sink.restart()
     send_sizes(odd)
-    # The task has looked at the table before.
+    # The task has loaded the table before.
     with test_tables.table(tmp_path).update_spec() as update:
         update.add_identity("in.size")
     send_sizes(0.0)

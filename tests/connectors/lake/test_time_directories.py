@@ -50,7 +50,7 @@ def ms(text: str) -> int:
     ("Europe/Berlin", DAY, "2024-10-26T22:00Z", "2024-10-27 00:00"),
     ("Europe/Berlin", DAY, "2024-10-27T22:59Z", "2024-10-27 00:00"),
     ("Europe/Berlin", DAY, "2024-10-27T23:00Z", "2024-10-28 00:00"),
-    # The hour that is left out, and the one that comes twice.
+    # The hour that is left out, and the hour that comes twice.
     ("America/New_York", HOUR, "2024-03-10T06:59Z", "2024-03-10 01:00"),
     ("America/New_York", HOUR, "2024-03-10T07:00Z", "2024-03-10 03:00"),
     ("America/New_York", HOUR, "2024-11-03T05:30Z", "2024-11-03 01:00"),

@@ -11,7 +11,7 @@ from tests.connectors.matrix.meanings import Kind, Odd, of_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """`given` is an SQL expression, or the object that a file's writer takes."""
+    """A value; `given` is an SQL expression, or the object that a file's writer takes."""
 
     name: str
     given: Any = field(hash=False, compare=False)

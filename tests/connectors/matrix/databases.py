@@ -197,7 +197,7 @@ class Sqlite:
         self._file = file
 
     def close(self) -> None:
-        """Each use has a connection of its own."""
+        """Do nothing: each use has a connection of its own."""
 
     def settings(self) -> dict[str, str]:
         return {"connection.url": f"sqlite:///{self._file}"}

@@ -33,7 +33,7 @@ NAMES = {"parquet": "Parquet", "json": "JSON", "csv": "CSV", "iceberg": "Iceberg
 
 
 class FileSource:
-    """LakeSource reads a file that has a column for each type."""
+    """A source of files in which LakeSource reads a column for each type."""
 
     def __init__(self, format_: str, scratch: Path) -> None:
         self._format = format_
@@ -103,7 +103,7 @@ def iceberg_props(lake: Path, table: str) -> dict[str, str]:
 
 
 class LakeTarget:
-    """LakeSink writes files of one format, or an Iceberg table."""
+    """A target of LakeSink: files of one format, or an Iceberg table."""
 
     def __init__(self, format_: str, scratch: Path) -> None:
         self._format = format_

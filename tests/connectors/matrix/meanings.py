@@ -35,7 +35,7 @@ class Kind(StrEnum):
     FLOAT64 = "float64"
     DECIMAL = "decimal"
     NUMBER = "number"
-    """Any number without a schema."""
+    """Any number in data without a schema."""
     TEXT = "text"
     BYTES = "bytes"
     DATE = "date"

@@ -78,7 +78,7 @@ def delivered(task: type[Any], props: Mapping[str, str], messages: Sequence[Mess
 
 
 class DatabaseSource:
-    """SqlSource reads a table that has a column for each type."""
+    """A source of SqlSource: a table with a column for each type."""
 
     def __init__(self, database: Database) -> None:
         self.database = database

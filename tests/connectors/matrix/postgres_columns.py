@@ -88,7 +88,7 @@ def _as_text(type_: str, setup: str = "", **values: str) -> Column:
 
 
 def _money(**values: str) -> Column:
-    """Money arrives as a number, without the signs of a locale."""
+    """Return a column of money, which arrives as a number without the signs of a locale."""
     found = [
         Value(
             name=name,

@@ -32,14 +32,14 @@ BYTES_OF_NUMBERS = (Kind.BYTES, Kind.DATE, Kind.TIME, Kind.STAMP, Kind.DECIMAL)
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """`place` is reading or writing, `reason` a noun phrase."""
+    """A promised refusal; `place` is reading or writing, `reason` a noun phrase."""
 
     place: str
     reason: str
 
 
 def unsupported(source: str, topic: Topic, target: str) -> str:
-    """Return why a whole path is refused, an empty text when it is not."""
+    """Return why a whole path is refused, an empty text if it is not."""
     if source == "JSON" and topic is Topic.AVRO:
         return "a file of JSON has no schema, which Avro needs"
     if (source == "JSON" or topic is Topic.PLAIN) and target in NEEDS_SCHEMA:
@@ -48,7 +48,7 @@ def unsupported(source: str, topic: Topic, target: str) -> str:
 
 
 def omitted(column: Column, topic: Topic, target: str) -> str:
-    """Return why a column is not tried on a path, an empty text when it is."""
+    """Return why a column is not tried on a path, an empty text if it is."""
     if topic is Topic.PLAIN and target.endswith(SAME_TYPES) and column.kind in BYTES_OF_NUMBERS:
         return "without a schema the topic has a number or base64 text"
     return ""

@@ -1,4 +1,4 @@
-"""Each type and value of the matrix arrives equal, or is refused as promised."""
+"""The matrix: each type and value arrives equal, or is refused as promised."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_the_policy_says_what_becomes_of_an_odd_value(
     assert read("values.out.of.range", "null") == as_null
     assert read("errors.tolerance", "all") == list(compress(meanings, is_good))
     if kind in (Kind.TEXT, Kind.BYTES):
-        # They have no other text.
+        # Odd texts and bytes have no other text.
         return
     as_text = read("values.out.of.range", "text")
     assert list(compress(as_text, is_good)) == list(compress(meanings, is_good))

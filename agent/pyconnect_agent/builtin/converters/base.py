@@ -178,7 +178,7 @@ class StringConverter(DataConverter):
         if self._encoding == "utf-8":
             return text.encode("utf-8", "replace")
         if self._encoding.startswith("utf-"):
-            # Java puts U+FFFD for a lone surrogate, Python a question mark.
+            # Java writes U+FFFD for a lone surrogate, and Python a question mark.
             text = _SURROGATE.sub("\ufffd", text)
         encoded = text.encode(self._encoding, "replace")
         return self._prefix + encoded if encoded else encoded
@@ -336,7 +336,7 @@ class SimpleHeaderConverter(HeaderConverter):
     """The converter of headers; it has no options."""
 
     def configure(self, configs: Mapping[str, object]) -> None:
-        """Take no settings."""
+        """Take no options."""
 
     def config(self) -> ConfigDef:
         return ConfigDef()

@@ -159,7 +159,7 @@ class RegistryOptions:
 
 
 def registry_options(config: Mapping[str, object], *, is_key: bool) -> RegistryOptions:
-    """Return the options of a parsed configuration; ConfigException when they contradict."""
+    """Return the options of a parsed config; ConfigException if they contradict each other."""
     auto_register, use_latest = config[AUTO_REGISTER] is True, config[USE_LATEST] is True
     if auto_register and use_latest:
         raise ConfigException(
@@ -224,7 +224,7 @@ def _plain(secret: object) -> str:
 
 
 def subject_strategy(name: str) -> SubjectName:
-    """Return the strategy of that class name; ConfigException when there is none."""
+    """Return the strategy of that class name; raise ConfigException if it is unknown."""
     found = _STRATEGIES.get(name.rpartition(".")[2])
     if found is None:
         raise ConfigException(

@@ -28,7 +28,7 @@ from pyconnect_api.configdef import define_table, invalid_value
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The result of `ConfigDef.parse`; each option must be read by its defined type."""
+    """The result of `ConfigDef.parse`; read each option with the method of its type."""
 
     values: Mapping[str, object]
 

@@ -93,7 +93,7 @@ class FieldPath:
 
 
 def _steps(path: str) -> Iterator[str]:
-    """Yield the steps of a path in V2."""
+    """Yield the steps of a path in the syntax V2."""
     position = 0
     while position < len(path):
         if path[position] == "`":

@@ -35,7 +35,7 @@ MONTHS = (
     "October", "November", "December",
 )  # fmt: skip
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-"""In the order of `date.weekday()`."""
+"""The names are in the order of `date.weekday()`."""
 
 _FIELD_LETTERS = frozenset("GyYMLwWDdFEuaHkKhmsSzZX")
 _TEXT_LETTERS = frozenset("GEazZX")
@@ -46,7 +46,7 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PatternField:
-    """A letter and how often it is repeated."""
+    """A letter and the number of its repetitions."""
 
     letter: str
     count: int
@@ -369,7 +369,7 @@ def _part(field: PatternField) -> _Part:
 
 
 def _week_year(moment: datetime) -> int:
-    """Return the year the week belongs to: the next one's, if it contains the 1st of January."""
+    """Return the year of the week: the next year if the week contains the 1st of January."""
     is_last_week = moment.month == 12 and moment.day - _days_since_sunday(moment) + 6 > 31
     return moment.year + 1 if is_last_week else moment.year
 

@@ -26,7 +26,7 @@ from pyconnect_api.schema import renamed_schema
 
 
 def copied_basics(source: Schema, builder: SchemaBuilder) -> SchemaBuilder:
-    """Give the builder name, version, doc and parameters of the source; return the builder."""
+    """Copy name, version, doc and parameters of the source to the builder; return the builder."""
     if source.name is not None:
         builder.name(source.name)
     if source.version is not None:
@@ -39,9 +39,9 @@ def copied_basics(source: Schema, builder: SchemaBuilder) -> SchemaBuilder:
 
 
 def struct_like(source: Schema, fields: Iterable[tuple[str, Schema]]) -> SchemaBuilder:
-    """Start a STRUCT schema with the basics of the source; SchemaBuilderException as Kafka's.
+    """Return a STRUCT builder with the basics of the source; SchemaBuilderException as in Kafka.
 
-    Optionality and default of the source are not copied.
+    The source's optionality and default are not copied.
     """
     builder = copied_basics(source, SchemaBuilder.struct())
     for name, schema in fields:
@@ -104,7 +104,7 @@ class StructCopy:
         return values
 
     def struct(self, struct: Struct) -> Struct:
-        """Return a struct of the target schema, all of whose fields have sources."""
+        """Return a struct of the target schema; all its fields must have sources."""
         return Struct.of_checked(self.target, self.values(struct))
 
 

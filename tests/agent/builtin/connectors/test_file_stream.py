@@ -1,4 +1,4 @@
-"""FileStreamSource and FileStreamSink."""
+"""FileStreamSource and FileStreamSink on files and standard input."""
 
 import errno
 import os
@@ -393,7 +393,7 @@ def test_lines_do_not_depend_on_how_the_bytes_arrive(text: bytes, cuts: list[int
     bounds = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
     parts = [text[start:end] for start, end in pairwise(bounds)]
     whole = lines_and_positions([text])
-    # Only a trailing CR may be decided earlier or later: an LF could have followed.
+    # Only a trailing CR may be decided later, because an LF could follow it.
     assert lines_and_positions([*parts, b"."]) == lines_and_positions([text, b"."])
     assert whole == lines_and_positions([text, b"."])[: len(whole)]
 

@@ -52,7 +52,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """The converter refused the input."""
+    """The error of a converter that refused the input."""
 
     java_class: str
     message: str | None

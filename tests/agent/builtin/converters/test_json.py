@@ -1,4 +1,4 @@
-"""The JSON converter."""
+"""The JSON converter: envelopes, numbers, defaults and options."""
 
 import json
 from datetime import UTC, datetime

@@ -15,7 +15,7 @@ from tests.agent.builtin.transforms.transform_deviations import unexplained
 
 LINES = (Path(__file__).parent / "apache-corpus.jsonl").read_text(encoding="ascii").splitlines()
 JAVA_VERSION = transform_corpus.java_version(LINES)
-# What a year of two digits means depends on the day on which it is read.
+# The meaning of a year of two digits depends on the day of the reading.
 CASES = [
     case
     for case in transform_corpus.cases(LINES)

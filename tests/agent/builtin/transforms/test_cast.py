@@ -1,4 +1,4 @@
-"""Cast changes types as Java does."""
+"""Cast, which changes types as Java does."""
 
 from datetime import date
 from decimal import Decimal

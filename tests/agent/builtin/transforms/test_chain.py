@@ -1,4 +1,4 @@
-"""The shipped transformations work together in a task's chain."""
+"""The shipped transformations in a task's chain."""
 
 import threading
 

@@ -31,7 +31,7 @@ def test_dots_separate_steps_unless_in_backticks(text: str, steps: tuple[str, ..
 
 @cases("text, position", ("`a", 0), ("a.`b", 2), (r"`a\`", 0), ("`a`.`b", 4))
 def test_a_lone_backtick_is_refused(text: str, position: int) -> None:
-    """The message names the path and the place of the backtick."""
+    """The error names the path and the place of the backtick."""
     with pytest.raises(ConfigException) as caught:
         FieldPath(text, "V2")
     assert str(caught.value) == (

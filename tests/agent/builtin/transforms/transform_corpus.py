@@ -39,7 +39,7 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """The plugin refused its options (`stage` configure) or the record (apply)."""
+    """The error of a plugin that refused its options (`stage` configure) or the record (apply)."""
 
     java_class: str
     message: str | None

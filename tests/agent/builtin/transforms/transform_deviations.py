@@ -97,7 +97,7 @@ def _normalized(message: str | None) -> str:
 
 
 def _java_crashes(case: Case, ours: Any, _: int) -> bool:
-    """Null pointers and the like become DataExceptions."""
+    """Null pointer errors and the like become DataExceptions."""
     java = case.outcome
     if not (isinstance(ours, Failed) and isinstance(java, Failed)):
         return False

@@ -104,7 +104,7 @@ class _Walk:
         self._open: list[str] = []
 
     def of(self, avro: Any, *, optional: bool = False, default: Any = None) -> tuple[Schema, Read]:
-        """Return schema and reader; `default` is that of the field, in Avro's JSON form."""
+        """Return schema and reader; `default` is the field's, in Avro's JSON form."""
         if isinstance(avro, list):
             return self._of_union(avro, default)
         if isinstance(avro, str):
@@ -288,7 +288,7 @@ class _RecordReader:
 
 
 def _is_of(schema: Schema, found: Any) -> bool:
-    """Return whether a value is of a branch; records come as pairs of full name and members."""
+    """Return whether a value is of a branch; records are pairs of full name and members."""
     if isinstance(found, tuple):
         return schema.type is Type.STRUCT and schema.name == found[0]
     if type(found) is not _PYTHON_TYPES.get(schema.type):

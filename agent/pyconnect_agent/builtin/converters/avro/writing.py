@@ -107,7 +107,7 @@ def avro_schema(schema: Schema, options: AvroOptions) -> Json:
 
 
 def is_string_map(schema: Schema, options: AvroOptions) -> bool:
-    """Return whether a MAP schema is a map in Avro too."""
+    """Return whether a MAP schema is a map in Avro, too."""
     key = schema.key_schema
     return (
         key is not None
