@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """Append a line, given without its end; it is on the disk at the return. Raises OSError.
+    """Append a line, given without its end, and wait until it is on the disk. Raises OSError.
 
     A last line that a kill has cut off stays apart from the new line. An empty line only creates
     the file, which its owner alone can read.

@@ -341,7 +341,7 @@ class GroupListener(Protocol):
     def joined(self, joined: JoinedGroup) -> None: ...
 
     def coordinator_lost(self) -> None:
-        """Report a coordinator that is unreachable or silent: the work may have another worker."""
+        """Report a coordinator that is unreachable or silent: other workers may have the work."""
         ...
 
     def failed(self, error: BaseException) -> None:

@@ -56,9 +56,9 @@ CONSUMER_DEFAULTS = {
     "fetch.max.bytes": 2_097_152,
 }
 
-# The time for which brokers hold back an empty answer, half a second by default. Only then are
-# partitions fetched that were not in the request, and the end after a transaction's marker is
-# known.
+# The time for which brokers hold back an empty answer, half a second by default. Only after this
+# time the consumer fetches partitions that were not in the request, and knows the end after a
+# transaction's marker.
 BRIEF_FETCH = {"fetch.wait.max.ms": 10}
 """For a short-lived process, whose frequent fetches burden the brokers only briefly."""
 TRANSACTIONAL_FETCH = {"fetch.wait.max.ms": 20}

@@ -209,7 +209,7 @@ class TransactionalLeaderWriter:
         self._producer = producer
 
     def write(self, records: Sequence[LogRecord], timeout_ms: int) -> None:
-        """Write all records in one transaction; PrivilegedWriteError means a released right."""
+        """Write all records in one transaction; a PrivilegedWriteError releases the right."""
         if self._producer is None:
             raise PrivilegedWriteError(
                 "Cannot produce to config topic without claiming write privileges first"

@@ -60,7 +60,7 @@ class BoundListener:
 
 
 class ListeningSocket(socket.socket):
-    """A socket that closes accepted connections while few descriptors are left, with rare logs."""
+    """A socket that closes connections at once while few descriptors are left, and logs it."""
 
     def __init__(self, family: int) -> None:
         super().__init__(family, socket.SOCK_STREAM)

@@ -21,7 +21,7 @@ REQUEST_ERRORS = (*CLIENT_ERRORS, TimeoutError)
 
 PARTITION_EOF: int = KafkaError._PARTITION_EOF
 FATAL: int = KafkaError._FATAL
-"""The code of a client that an earlier error has ended; it does not tell that error."""
+"""The code of a client that an earlier error has ended, without that error."""
 UNDELIVERED: int = KafkaError._INCONSISTENT
 """The code of a commit whose transaction has records that were not delivered."""
 NO_LEADERS: int = KafkaError._NOENT

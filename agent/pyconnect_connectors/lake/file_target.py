@@ -258,8 +258,7 @@ class FileTarget:
         for directory, rows in groups.items():
             file = buffer.files.get((str(first.topic), directory))
             if file is None:
-                # The name has the original topic: a transformation may give several topics one
-                # name.
+                # The original topic: a transformation may give several topics one name.
                 name = (
                     f"{first.original_topic}+{first.original_kafka_partition}"
                     f"+{rows[0].original_kafka_offset:0{self._files.pad_width}}"

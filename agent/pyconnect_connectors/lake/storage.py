@@ -37,7 +37,7 @@ from pyconnect_connectors.lake.settings import Location
 CONNECT_TIMEOUT = timedelta(seconds=5)
 REQUEST_TIMEOUT = timedelta(seconds=60)
 HIDDEN_DIR = "_pyconnect"
-"""Readers of a lake skip this directory, as every name that begins with an underscore."""
+"""Readers of a lake skip this directory, like every name that begins with an underscore."""
 READ_BYTES = 1024 * 1024
 LONGEST_NAME_BYTES = 255
 LONGEST_PATH_BYTES = 4000

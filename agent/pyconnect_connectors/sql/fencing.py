@@ -126,8 +126,7 @@ class OffsetTable:
         # The row may be missing, and another task may do the same at the same time.
         match connection.dialect.name:
             case "mysql" | "mariadb":
-                # The update of a missing row would lock its gap, and the insert would then
-                # deadlock.
+                # Updating a missing row would lock its gap, and the insert would deadlock.
                 connection.execute(mysql.insert(table).values(new).on_duplicate_key_update(raised))
             case "postgresql" | "sqlite" as dialect:
                 added = (postgresql if dialect == "postgresql" else sqlite).insert(table)

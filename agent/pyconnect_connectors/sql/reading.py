@@ -373,7 +373,7 @@ class _RecordMaker:
     def __call__(
         self, found: Sequence[Sequence[Any]], offsets: Sequence[Offset | None]
     ) -> Iterator[tuple[SourceRecords, int]]:
-        """Yield records, and the number of rows from the first to the last of them.
+        """Yield records, each time with the number of the batch's rows up to there.
 
         An odd row raises OddValueException after the rows before it; if errors are tolerated, it is
         logged and left out.

@@ -81,8 +81,7 @@ class ReadColumn:
         self.selected = as_selected(column, dialect)
         self._is_bytes = not has_encoding and self.schema.type is Type.STRING
         if self._is_bytes:
-            # A text that is not UTF-8 would fail the query, and a cast would cut the spaces of a
-            # CHAR.
+            # A text that is not UTF-8 would fail the query; a cast would cut a CHAR's spaces.
             raw = sa.func.convert_to(sa.func.format("%s", self.selected), "SQL_ASCII")
             self.selected = sa.case((column.is_not(None), raw))
         self._convert, self._quick = form.convert, form.quick

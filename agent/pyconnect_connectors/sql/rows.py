@@ -382,8 +382,7 @@ class Write(NamedTuple):
             and not self.shape.deletes
             and further_keys(self.table, columns, keys)
         ):
-            # ON DUPLICATE KEY UPDATE would change a row that has another key and the same unique
-            # value.
+            # ON DUPLICATE KEY UPDATE would change a row of another key with an equal value.
             change, add = (
                 self.shape.statement(self.table, mode, dialect)
                 for mode in (InsertMode.UPDATE, InsertMode.INSERT)

@@ -291,8 +291,7 @@ def array_conversion(convert: Convert, item: Any) -> Convert:
         change = convert
         if isinstance(value, str):
             value = json.loads(value, parse_float=Decimal, parse_int=Decimal)
-            # A text within JSON is a plain text; a text of a list is JSON already, as in a JSON
-            # column.
+            # A text within JSON is plain; a text of a list is JSON, as in a JSON column.
             change = json_text if isinstance(item, types.JSON) else convert
         if not isinstance(value, list | tuple):
             raise Unfit("a value that is not a list")
