@@ -147,7 +147,7 @@ def require_same_cluster(
 
 
 class Restored(Enum):
-    """The kind of a restore's step; the value is its result."""
+    """The kind of a step of a restore; the value is the word for its result."""
 
     CREATE = "created"
     CHANGE = "restored"
@@ -179,7 +179,7 @@ class ConnectorRestore:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """Lines of the plan; none: the cluster has what the backup holds."""
+        """Lines of the plan; empty if the connector is as the backup holds it."""
         if self.kind is Restored.DELETE:
             return ("deleted: it did not exist before the restore",)
         lines = []
@@ -209,7 +209,7 @@ class ConnectorRestore:
 def plan_connector(
     saved: SavedConnector, present: SavedConnector | None, *, place: str, placed: bool
 ) -> ConnectorRestore:
-    """Plan to give a connector what a backup holds.
+    """Plan the changes that make a connector as a backup holds it.
 
     A masked secret stays the one that the connector has. Raises UsageError if it has none.
     """

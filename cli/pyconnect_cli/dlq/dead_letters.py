@@ -292,7 +292,7 @@ def _letter_json(record: TopicRecord) -> dict[str, object]:
 
 
 def _remark(session: Session, queue: DeadLetterTopic, foreign: int, *, causes: bool) -> None:
-    """Tell what the list leaves out; without `causes` no record has the headers of its error."""
+    """Report what the list leaves out; without `causes` no record has the headers of its error."""
     if foreign:
         session.output.message(
             f"left out: {counted(foreign, 'record')} of other connectors in {queue.topic}"

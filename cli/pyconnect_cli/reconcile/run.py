@@ -37,7 +37,7 @@ TAIL_LINES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkRefusal:
-    """The reason for a run without an answer, as the process reported it."""
+    """The reason why a run has no answer, as the process reported it."""
 
     message: str
     hint: str | None
@@ -218,7 +218,7 @@ def summary(report: Mapping[str, Any], directory: Path, paint: Paint) -> str:
 
 VERDICTS = {"agree": ExitCode.OK, "differ": ExitCode.NEGATIVE, "unknown": ExitCode.UNDECIDED}
 Secrets: TypeAlias = Mapping[str, Mapping[str, str]]
-"""Properties of sides by the member of the spec, for files that the sides name."""
+"""The properties of each side, by the side's member of the spec; the side names their file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,12 +231,12 @@ class Audit:
 
 
 Answer: TypeAlias = Mapping[str, Any] | PyconnectError
-"""The report of a run with its directory as `report`, or why there is none."""
+"""The report of a run with its directory as `report`, or the error that explains its absence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """A run with its whole spec; `name` is that of the object in the summary."""
+    """A run with its whole spec; `name` is its object's name in the summary."""
 
     name: str
     job: str
@@ -245,7 +245,7 @@ class _Run:
     directory: Path
 
     def answer(self, ended: ProcessEnd) -> Answer:
-        """Return the report, or why there is none."""
+        """Return the report, or the error that explains why there is none."""
         file, refusal = self.directory / "report.json", ended.refusal(self.directory)
         if file.is_file() and str(self.directory) not in ended.refusals:
             return {**json.loads(file.read_text("utf-8")), "report": str(self.directory)}

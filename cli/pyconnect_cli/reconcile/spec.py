@@ -175,7 +175,7 @@ def _reports(environ: Mapping[str, str]) -> Path:
 def report_directories(
     session: Session, job: str, targets: Sequence[str], now: datetime
 ) -> list[Path]:
-    """Return the directories of reports: below the one given, else new ones in the state directory.
+    """Return directories for reports: below the given one, else new ones in the state directory.
 
     A single report has the given directory itself.
     """

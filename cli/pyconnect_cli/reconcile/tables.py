@@ -29,7 +29,7 @@ PLACES = frozenset(
     {"host", "hostaddr", "port", "dbname", "database", "db", "service", "unix_socket"}
     | {"read_default_file", "read_default_group", "init_command"}
 )
-"""Parameters of drivers that count more than the rest of a URL, or change the session."""
+"""Parameters of drivers that override the rest of a URL, or change the session."""
 HOIST_FIELD = "org.apache.kafka.connect.transforms.HoistField$Value"
 
 

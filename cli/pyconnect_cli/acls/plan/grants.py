@@ -291,9 +291,9 @@ _SIGNATURES: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 class _Kind(NamedTuple):
-    """The errors of one type of resource: `rules` apply unless a more exact text is found.
+    """A type of authorization error: `rules` apply unless the text matches a more exact rule.
 
-    `known`: all rules of the type; None: those of no other type.
+    `known`: all rules about this type of resource; None: all rules but those of ids and groups.
     """
 
     pattern: re.Pattern[str]
@@ -301,7 +301,7 @@ class _Kind(NamedTuple):
     known: frozenset[str] | None
 
     def of(self, rules: tuple[str, ...]) -> tuple[str, ...]:
-        """Return those of `rules` that are of this type."""
+        """Return the members of `rules` that are about this type."""
         if self.known is not None:
             return tuple(rule for rule in rules if rule in self.known)
         return tuple(rule for rule in rules if rule not in _OF_IDS | _OF_GROUPS)
@@ -371,7 +371,7 @@ class Explanation:
     denial: Denial | None = None
 
     def select(self, findings: Iterable[GrantFinding]) -> list[GrantFinding]:
-        """Return the findings that it refers to; if it names resources, only theirs."""
+        """Return the findings about the error or name; if the text names resources, only theirs."""
         if self.denial is not None:
             return [finding for finding in findings if self.denial.concerns(finding)]
         candidates = [
@@ -405,7 +405,7 @@ def explain(text: str) -> Explanation:
             break
     last = {match.start(): kind for kind in _KINDS for match in kind.pattern.finditer(text)}
     if kind := (last[max(last)] if last else None):
-        # The failed operation may need several rights; the error says which one failed.
+        # The failed operation may need several rights; the error says which one is missing.
         rules = kind.of(rules) or kind.rules
     if rules:
         return Explanation(rules=rules, names=tuple(sorted(names)))

@@ -184,7 +184,7 @@ class _Turn:
         return WorkerAction(act, url, self.leg.target)
 
     def may(self, action: WorkerAction) -> bool:
-        """Return whether this process has not acted so yet, and the worker can be acted on.
+        """Return whether this process has not done this action yet and the worker can be acted on.
 
         A worker that only its own agent can change and that does not answer may be returning from a
         restart that an earlier process began; the run waits for it. Only agents report the digest
@@ -219,10 +219,10 @@ class _Turn:
         return replace(self, memory=replace(self.memory, lingering=None))
 
     def verify(self) -> RunDecision | None:
-        """Return the condition that the end of a step waits for; None when all hold.
+        """Wait for the next condition of a step's end; return None when all hold.
 
         The coordinator aborts the transaction of a killed process after its timeout: until then
-        readers stand still and its outcome is open.
+        readers of committed records wait and its outcome is open.
         """
         if problem := gate_problem(self.run, self.view):
             return self.wait(problem, _gate_hint(problem))

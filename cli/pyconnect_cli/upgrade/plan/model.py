@@ -232,7 +232,7 @@ def replaced_settings(worker: Config, connector: Config) -> tuple[str, ...]:
 
 
 def breaking_settings(worker: Config, connector: Config) -> tuple[str, ...]:
-    """Return settings that its transactional producer refuses, so that its tasks would fail."""
+    """Return a source connector's settings that make its transactional producer fail."""
     layers = client_layers(Role.PRODUCER, worker, connector)
     found = []
     key, value = layers.get("acks", ("", "all"))
@@ -278,7 +278,7 @@ def boundary_interval_ms(worker: Config, connector: Config) -> int | None:
 
 
 Layers = Mapping[str, tuple[str, str | None]]
-"""By the client's own key: the key as it is written, and its value."""
+"""Settings by the client's own key: the key as it is written, and its value."""
 
 
 def _idempotence(layers: Layers) -> Iterator[str]:
