@@ -103,7 +103,7 @@ def test_the_root_is_the_innermost_cause() -> None:
 
 
 def test_a_sorter_counts_chooses_and_limits() -> None:
-    """A sorter counts all letters of the connector, and takes chosen ones that were not replayed."""
+    """A sorter counts all letters of the connector, and takes chosen ones without a replay."""
     one, two = (group_id(cause_of(context_of(letter(stage=stage)))) for stage in ("A", "B"))
     done = Letters([Span(group=one, partition=0, first=2, last=3, count=1)])
     sorter = LetterSorter(connector="sink", replayed=done, chosen={one}, limit=3)
