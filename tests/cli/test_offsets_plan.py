@@ -1,4 +1,4 @@
-"""Plans of offset changes, without a worker: what is sent, what is refused, what is read back."""
+"""Plans of offset changes, without a worker: sent requests, refusals, and read-back."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -17,7 +17,7 @@ PROJECT = Path("pyconnect.toml")
 
 @pytest.fixture
 def stranger() -> FakeConnect:
-    """A server that tries to collect the user's password."""
+    """Return a server that tries to collect the user's password."""
     return FakeConnect(connectors={"bait": FakeConnector(config={"name": "bait"})})
 
 

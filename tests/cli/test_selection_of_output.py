@@ -1,4 +1,4 @@
-"""`--jq` and `--color`: what is printed of a result, and how."""
+"""`--jq` and `--color`: the printed part of a result, and its colours."""
 
 import json
 import sys

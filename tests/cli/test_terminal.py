@@ -131,7 +131,7 @@ def test_a_level_is_set_back_where_it_was_set(run: Run, connect: FakeConnect, ur
 
 
 def test_a_reader_that_leaves_causes_no_error(start: Start) -> None:
-    """A pipe whose reader has closed it, as `head` does, is no error."""
+    """A pipe whose reader has closed it, as `head` does, is not an error."""
     read, write = os.pipe()
     os.close(read)
     process = start("connectors", "list", stdout=write)

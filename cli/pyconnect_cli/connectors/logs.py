@@ -117,7 +117,7 @@ def logs(
 def _ask(
     session: Session, wanted: LogFilter, following: Following, failures: list[PyconnectError]
 ) -> list[AgentLogLine]:
-    """Return the lines of all workers that come after what was printed, in order of time."""
+    """Return the lines of all workers that follow the printed ones, in order of time."""
     urls = following.workers(session)
     places: Mapping[str, int] = {url: following.after(url) for url in urls}
 

@@ -399,9 +399,9 @@ def require_complete(planned: ReplayPlanned, missing: int) -> None:
 def take_back(
     settings: Mapping[str, str], journal: ReplayJournal, replay: Replay
 ) -> tuple[ReplayBatch, ...]:
-    """Set the group of a replay back to the beginning of its plan; return what was sent.
+    """Set the group of a replay back to the beginning of its plan; return the sent batches.
 
-    The journal alone decides what was sent if the brokers have forgotten the offsets.
+    The journal alone decides which were sent if the brokers have forgotten the offsets.
     """
     with closing(_sender(settings, replay.planned)) as sender:
         positions = [each for each in sender.take_over() if each is not None]

@@ -70,7 +70,7 @@ class DeadLetterTopic:
         return records_between(self.settings, places)
 
     def read_by_connector(self, topic: str) -> bool:
-        """Whether the sink reads a topic, as far as its configuration says; True without one."""
+        """Return whether the sink reads a topic, by its configuration; True without a sink."""
         if self.connector is None:
             return True
         names = {name.strip() for name in (self.config.get("topics") or "").split(",")}

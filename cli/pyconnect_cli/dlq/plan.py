@@ -1,11 +1,11 @@
 """Dead letters in groups by their causes, and replays as their journal records them. Pure.
 
-A cause is what a worker's headers say, without all that varies. A worker adds error and
+A cause is the error in a worker's headers without its varying parts. A worker adds error and
 origin as headers if the sink has errors.deadletterqueue.context.headers.enable (KIP-298). Java
 workers and agents write the same headers as texts.
 
-The committed offsets of a replay's group decide what was sent. A batch is journaled before its
-transaction is committed, so the journal alone does not show whether the last batch was sent.
+The committed offsets of a replay's group decide which batches were sent. A batch is journaled
+before its transaction is committed, so the journal alone does not show if the last one was sent.
 """
 
 from __future__ import annotations
@@ -366,7 +366,7 @@ class LetterGroup:
     last_ms: int
 
     def to_json(self, spans: Collection[Span]) -> dict[str, object]:
-        """The stable form for machines, without the example."""
+        """Return the stable form for machines, without the example."""
         places = [asdict(span) for span in spans if span.group == self.id]
         return {
             "group": self.id,

@@ -341,7 +341,7 @@ _PLANNED = {
 
 
 def _show(session: Session, head: Mapping[str, Any]) -> None:
-    """Print the plan: a line for each kind of change, examples, and what is not repaired."""
+    """Print the plan: a line for each kind of change, examples, and the reasons for the rest."""
     output = session.output
     if output.machine:
         shown = ("table", "topic", "counts", "examples", "refused")

@@ -34,7 +34,7 @@ class RepairStarted:
     """The user agreed to the plan; `report` is the directory of the report that it follows.
 
     `connector`: the target of the audit, which is LEFT,RIGHT where `job` compares topics. `table`
-    and `rows`: what is changed, a topic and its records there. `snapshot`: of an Iceberg table.
+    and `rows`: the changed table and its rows, or a topic and its records. `snapshot`: of Iceberg.
     """
 
     id: str

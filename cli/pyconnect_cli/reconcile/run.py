@@ -223,7 +223,7 @@ Secrets: TypeAlias = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """One run: what it is about, the members of its spec, and the secrets of its sides."""
+    """One run: its target, the members of its spec, and the secrets of its sides."""
 
     target: str
     resolved: Document

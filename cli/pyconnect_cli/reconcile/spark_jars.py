@@ -1,15 +1,15 @@
-"""What Spark needs in the user's cache: jars that PySpark lacks, and an archive of its classes.
+"""Files for Spark in the user's cache: jars that PySpark lacks, and an archive of its classes.
 
 Spark's Kafka source, Avro, JDBC drivers and Iceberg are fetched once. Each jar is known by its path
 in a Maven repository and its SHA-256: drivers here, those of Spark's releases in a table for each
 line.
 
-The driver's JVM maps the archive instead of loading its classes from jars. It takes 170 MB, so it
-is made only where it will be used again: by this module as a command, and by the fourth audit. A
-process of its own writes it, which runs two audits of small files. An audit's own JVM does not: it
-would end later, also after Ctrl-C. Java checks that an archive fits it and the class path, and runs
-without one that does not. It does not notice that a file has lost its end, which a failure of the
-machine can cause, and crashes: the size is recorded beside the archive.
+The driver's JVM maps the archive instead of loading its classes from jars. An archive takes 170 MB,
+so it is made only where it will be used again: by this module as a command, and by the fourth
+audit. A separate process writes it and runs two audits of small files for it. An audit's own JVM
+does not: it would end later, also after Ctrl-C. Java checks that an archive fits it and the class
+path, and runs without one that does not. Java crashes if a file has lost its end, which a failure
+of the machine can cause: so the size is recorded beside the archive.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class ClusterLock:
             self._thread.join(STOP_S)
 
     def held(self) -> bool:
-        """Whether the membership has lasted since it was taken."""
+        """Return whether the membership has lasted since it was taken."""
         return not self._lost and self._thread.is_alive()
 
     def _run(self) -> None:

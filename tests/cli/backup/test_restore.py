@@ -22,7 +22,7 @@ pytestmark = pytest.mark.wire
 
 @pytest.fixture
 def saved(run: Run, connect: FakeConnect) -> Path:
-    """A backup, with secrets, of a running source and a stopped sink."""
+    """Return a backup, with secrets, of a running source and a stopped sink."""
     assert run("backup", "b", "--show-secrets").code == 0
     connect.requests.clear()
     return next(Path("b").iterdir())

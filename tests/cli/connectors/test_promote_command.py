@@ -14,7 +14,7 @@ pytestmark = pytest.mark.wire
 
 @pytest.fixture
 def prod(run: Run) -> Iterator[FakeConnect]:
-    """An empty cluster behind the context `prod`."""
+    """Yield an empty cluster behind the context `prod`."""
     cluster = FakeConnect(cluster_id="other")
     with serve(cluster) as address:
         assert run("context", "set", "prod", "--url", address).code == 0

@@ -170,7 +170,7 @@ class AclReport:
         return ExitCode.OK
 
     def to_json(self) -> dict[str, object]:
-        """The stable form for machines."""
+        """Return the stable form for machines."""
         counts = {verdict.value: 0 for verdict in GrantVerdict}
         for finding in self.findings:
             counts[finding.verdict.value] += 1

@@ -1,4 +1,4 @@
-"""What findings mean for a user: the grants that a text names, the smallest set to add. Pure.
+"""Findings for a user: the grants that a text concerns, and the smallest set to add. Pure.
 
 Read and Write imply Describe for Kafka's own authorizer, so Describe is listed beside them only on
 request. Names are literal unless prefixes are asked for; `All` and `*` are never used. A DENY
@@ -65,7 +65,7 @@ class GrantSet:
     unnamed: tuple[Need, ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        """The stable form for machines."""
+        """Return the stable form for machines."""
         return {
             "grants": [
                 {
@@ -183,7 +183,7 @@ def kafka_acls(grants: Sequence[Grant], bootstrap: str, *, remove: bool = False)
 
 
 def strimzi_users(grants: Sequence[Grant], strimzi_cluster: str) -> list[dict[str, object]]:
-    """Return one KafkaUser per principal of the workers' cluster, to be merged with what exists."""
+    """Return one KafkaUser per principal of the workers' cluster, to merge with existing ones."""
     by_user: dict[str, list[object]] = defaultdict(list)
     for resource, pattern, operations, _, principal in _by_resource(grants):
         target: dict[str, object] = {"type": _STRIMZI_TYPES[resource.type]}

@@ -1,7 +1,7 @@
 """The plan of an offset change of one connector, and the snapshots that a plan may restore. Pure.
 
 The caller makes the plan again from a fresh view once the connector is STOPPED, because its tasks
-commit while they stop. What cannot be planned is raised as an error for the user. Before another
+commit while they stop. A change that cannot be planned is an error for the user. Before another
 connector gets the offsets of a snapshot, `require_fitting` compares their origin with it.
 """
 
@@ -75,7 +75,7 @@ class OffsetChange:
     after: Primitives | None
 
     def to_json(self) -> dict[str, object]:
-        """The stable form for machines."""
+        """Return the stable form for machines."""
         return {
             "partition": partition_json(self.partition),
             "before": None if self.before is None else dict(self.before),
@@ -157,7 +157,7 @@ class OffsetsPlan:
         return tuple(entry for entry in after.values() if entry.offset is not None)
 
     def to_json(self) -> dict[str, object]:
-        """The stable form for machines."""
+        """Return the stable form for machines."""
         document: dict[str, object] = {
             "name": self.view.name,
             "would": self.action.value if self.needed else "nothing",
@@ -322,7 +322,7 @@ class OffsetsSnapshot:
     connect: ConnectCluster = UNKNOWN_CLUSTER
 
     def to_json(self) -> dict[str, object]:
-        """The document of a file; its `offsets` are the REST body's."""
+        """Return the document of a file; its `offsets` are the REST body's."""
         document: dict[str, object] = {
             "format": FORMAT,
             "cluster_id": self.cluster_id,

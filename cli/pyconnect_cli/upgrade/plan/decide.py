@@ -6,8 +6,8 @@ down takes two rolling restarts, or one with --direct. --full-stop allows any ch
 meanwhile.
 
 A new process can call `decide` at any time with nothing but the journal: it repeats an action that
-was begun unless the cluster shows that it is done. So a run may be killed at any point. Entries are
-written before their action is performed.
+was started unless the cluster shows that it is done. So a run may be killed at any point. Entries
+are written before their action is performed.
 
 Rolling: gate → a follower, the leader last → StepStarted → Change → has it arrived? → gate, settled
 → StepVerified → the next. Full stop: every worker that is not at the target is quiesced before the
@@ -346,7 +346,7 @@ class Plan:
         return tuple(finding for finding in self.findings if not finding.blocks)
 
     def order(self, leg: Leg) -> tuple[UpgradedWorker, ...]:
-        """The workers of a rolling restart in their present order: followers, then the leader."""
+        """Return the workers of a rolling restart in order: followers, then the leader."""
         chosen = [
             worker
             for worker in self.view.workers

@@ -195,17 +195,17 @@ class View:
         return next((worker for worker in self.workers if worker.leader), None)
 
     def failed(self) -> frozenset[str]:
-        """Names of connectors and tasks that are FAILED."""
+        """Return the names of connectors and tasks that are FAILED."""
         return frozenset(name for name, state in self.instances.items() if state == "FAILED")
 
     def unassigned(self) -> frozenset[str]:
-        """Names of connectors and tasks that run nowhere."""
+        """Return the names of connectors and tasks that run nowhere."""
         return frozenset(
             name for name, state in self.instances.items() if state in {"UNASSIGNED", ""}
         )
 
     def fingerprint(self) -> tuple[object, ...]:
-        """The values that must stay the same while the cluster settles."""
+        """Return the values that must stay the same while the cluster settles."""
         members = tuple(sorted((w.url, w.instance or "", *sorted(w.phases)) for w in self.workers))
         return (
             self.group_state,

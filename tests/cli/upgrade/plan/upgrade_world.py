@@ -1,7 +1,7 @@
 """A Connect cluster in memory that upgrades are run against, killed at any point and resumed.
 
-Workers restart in the background: a change takes effect some looks later. Time is a counter. What
-must never happen is checked at every change: two workers away at once, a leader before its turn.
+Workers restart in the background: a change takes effect some looks later. Time is a counter. Each
+change asserts that no other worker is away, except in a full stop.
 """
 
 from __future__ import annotations
