@@ -238,12 +238,13 @@ def _ask(session: Session, name: str, question: Mapping[str, Any]) -> Mapping[st
             errors="replace",
         )
         try:
-            # By stdin: the config may hold secrets, and other users can see arguments.
+            # The config goes over stdin, because it may hold secrets and other users can see
+            # arguments.
             out, err = process.communicate(json.dumps(question), question["time_s"] + SPARE_S)
         except subprocess.TimeoutExpired:
             raise PyconnectError(f"{name}: the trial did not end in time") from None
         finally:
-            # The whole group: what the connector has started ends with the trial.
+            # Processes that the connector has started end with the trial.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, SIGKILL)
             process.wait()

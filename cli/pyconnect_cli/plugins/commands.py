@@ -207,7 +207,7 @@ def _run(session: Session, plugin: str, command: Sequence[str], given: str) -> l
                     progress(step.step, passing=True)
             code = process.wait()
         finally:
-            # The whole group: processes that the plugin started end with the check.
+            # Processes that the plugin has started end with the check.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, SIGKILL)
             process.wait()

@@ -308,7 +308,7 @@ def reconcile_each(session: Session, job: str, audits: Sequence[Audit]) -> None:
     try:
         with ExitStack() as stack:
             if session.given.get("since_last"):
-                # Two runs that continue the same report would be two chains.
+                # Two runs after the same report would make two chains of reports.
                 for target in dict.fromkeys(targets):
                     name = hashlib.sha256(target.encode()).hexdigest()[:16]
                     stack.enter_context(held_lock(session, f"since-last-{job}-{name}"))
@@ -438,7 +438,7 @@ def _prepare_spark(
         "iceberg-spark-runtime" in name for name in own
     ):
         jars += iceberg_jars(progress=progress)
-    # Of tables, and of catalogs that are databases.
+    # Drivers are needed for tables, and for catalogs that are databases.
     catalogs = [each for side in sides if isinstance(each := side.get("catalog"), dict)]
     urls = {str(side["url"]) for side in sides if side.get("kind") == "table"}
     urls |= {str(catalog["url"]) for catalog in catalogs if catalog.get("kind") == "sql"}

@@ -184,7 +184,7 @@ class SparkArchive:
         facts = (java.executable, jars, MAIN_CLASS, ())
         self.name = archive_name(*facts) if self._possible else "none"
         self.path = self._root / self.name
-        # Beside the archive, so that a finished one is renamed and not copied.
+        # The directory is beside the archive, so that a finished one is renamed and not copied.
         self._unfinished = self._root / f".{self.path.stem}"
         self._refused = self.path.with_suffix(".refused")
         self._recorded = self.path.with_suffix(".bytes")

@@ -185,7 +185,7 @@ def report_directories(
             return [directory]
         return [directory / f"{job}-{quote(target, safe='')}" for target in targets]
     stamp = f"{now:%Y%m%dT%H%M%S}-{os.getpid()}"
-    # Targets that differ may have the same stem.
+    # Different targets may have the same stem.
     return [
         _reports(session.environ)
         / (f"{stem_of(job, target)}-{stamp}" + (f"-{number}" if number else ""))

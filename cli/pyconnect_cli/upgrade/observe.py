@@ -296,7 +296,6 @@ class Observer:
         urls = sorted({*members, *known, *self.workers.inventory.workers})
         with ThreadPoolExecutor(AT_ONCE) as pool:
             found = list(pool.map(lambda url: self._worker(url, members.get(url), group), urls))
-        # The leader first.
         answering = sorted((w for w in found if w.reachable), key=lambda worker: not worker.leader)
         ready = [worker.url for worker in answering if worker.ready]
         views = _first_answer(ready, lambda url: self.workers.rest(url, STATES_S).connector_views())
