@@ -52,9 +52,7 @@ from pyconnect_agent.channel.requests import ChildRequest, Job
 EXIT_LEASE_EXPIRED = 71
 """Exit code of a child whose lease ran out."""
 STACKS_SIGNAL = signal.SIGURG
-"""The signal that asks a child for its stacks; its default is to be ignored, so it is harmless
-early.
-"""
+"""Asks a child for its stacks; ignored by default, so harmless before the child is ready."""
 STACKS_FILE = "pyconnect-stacks"
 """Name of the memory file into which a child writes its stacks at this signal."""
 
@@ -68,9 +66,7 @@ LAST_WORDS_BYTES = 4000
 VERSION = 2
 FRAME_HEADER = struct.Struct(">I")
 MAX_FRAME_BYTES = 1 << 28
-"""The most bytes in a frame from a child, without its header, as the worker process holds them
-all.
-"""
+"""The most bytes of a child's frame without header, as the worker process holds all frames."""
 _BODY = FRAME_HEADER.size + 1
 
 Message = Job | ChildRequest | Report
@@ -182,9 +178,7 @@ class Channel:
         self.is_broken = False
         """True after a failed write: the worker process is gone."""
         self.is_over = False
-        """Set before the end is reported in another way: the end of the pipe then has no
-        meaning.
-        """
+        """Set before the end is reported in another way: the pipe's end then has no meaning."""
 
     def fileno(self) -> int:
         return self._connection.fileno()

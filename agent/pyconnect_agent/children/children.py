@@ -107,9 +107,7 @@ def connector_metrics(connectors: Mapping[str, ConnectorChild], catalog: Catalog
 LOG = logging.getLogger(__name__)
 
 LOOKS_PER_TERM = 10
-"""How often in its term a lease is compared with the membership, which is confirmed at other
-times.
-"""
+"""How often in its term a lease is compared with the membership, which has its own rhythm."""
 FORCED_STACKS_S = 1.0
 """Time that a SIGKILL waits for the stacks of its process."""
 

@@ -173,7 +173,10 @@ class Jobs:
         return answer.result
 
     async def plugin_config(self, plugin: str, version: str | None) -> tuple[KeyInfo, ...]:
-        """Return a plugin's keys; NotFound-, BadRequest-, RequestTimedOut- or InternalError."""
+        """Return a plugin's keys.
+
+        Raises NotFound-, BadRequest-, RequestTimedOut- or InternalError.
+        """
         job = DescribePluginJob(worker=self._settings.worker, plugin=plugin, version=version)
         answer = await self._ask("plugin description", job, REQUEST_TIMEOUT_MS, PluginDescribed)
         return answer.keys
@@ -181,14 +184,14 @@ class Jobs:
     async def consumer_offsets(
         self, connector: str, config: Mapping[str, str | None], timeout_ms: int
     ) -> tuple[CommittedOffset, ...] | None:
-        """Raise RequestTimedOutError, or InternalError for any other failure to answer."""
+        """Return a sink's committed offsets. Raises RequestTimedOutError or InternalError."""
         found = await self._read_offsets(connector, config, timeout_ms, ConsumerOffsets)
         return found.committed
 
     async def own_offsets(
         self, connector: str, config: Mapping[str, str | None], timeout_ms: int
     ) -> Mapping[bytes, bytes]:
-        """Raise RequestTimedOutError, or InternalError for any other failure to answer."""
+        """Return the raw entries of a source's own topic. Raises as `consumer_offsets`."""
         return (await self._read_offsets(connector, config, timeout_ms, OwnOffsets)).entries
 
     async def _read_offsets(
@@ -218,7 +221,7 @@ class Jobs:
     ) -> None:
         """Fence the producers of ids.
 
-        Raises RequestTimedOutError, and InternalError if that fails.
+        Raises RequestTimedOutError, and InternalError when an id could not be fenced.
         """
         job = FenceProducersJob(
             worker=self._settings.worker,
@@ -231,7 +234,7 @@ class Jobs:
         await self._ask("fencing", job, timeout_ms, ProducersFenced)
 
     async def try_connector(self, job: TryConnectorJob, timeout_ms: int) -> ConnectorTried:
-        """Raise RequestTimedOutError, or InternalError for any other failure to answer."""
+        """Return the outcomes of records. Raises RequestTimedOutError or InternalError."""
         return await self._ask("trial", job, timeout_ms, ConnectorTried)
 
     async def stop(self) -> None:

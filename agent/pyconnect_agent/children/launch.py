@@ -77,8 +77,8 @@ class Launched:
         self._ended = False
         os.set_blocking(fate, False)
         self.watched: list[int] = []
-        """Descriptors that also become readable at the end of the process, while its fork server is
-        stopped; none where the system has none.
+        """Descriptors that also become readable at the process's end, if its fork server is
+        stopped.
         """
         # The process may have ended and be reported, or the system is not Linux.
         with contextlib.suppress(OSError, AttributeError):

@@ -100,9 +100,7 @@ class _Phase(Enum):
     PAUSED = auto()
     STOPPED = auto()
     ASLEEP = auto()
-    """The worker sees the connector as paused or running, the plugin is stopped; the process may
-    end.
-    """
+    """PAUSED or RUNNING for the worker, stopped for the plugin; the process may end."""
     FAILED = auto()
 
 
@@ -148,8 +146,7 @@ class _SinkContext(_ContextCalls, SinkConnectorContext):
 class ConnectorHost:
     """A state machine over one connector; `config` is resolved, `mask` hides secrets in traces.
 
-    `is_idle` returns whether the connector does no work of its own; None keeps its process in any
-    case.
+    `is_idle` returns whether the connector does no work of its own; None: its process always stays.
     """
 
     def __init__(

@@ -65,7 +65,7 @@ class TaskPlugins:
     ) -> TaskPlugins:
         """Make and configure the plugins; `stages` are already made.
 
-        Raises ConfigException and theirs.
+        Raises ConfigException and their own errors.
         """
         return cls(
             converters=Converters(

@@ -145,9 +145,7 @@ class Tolerance:
         self._stop_requested = stop_requested
         self._place_of = place_of
         self.on_skipped: Callable[[object, Future[None]], object] = lambda *_: None
-        """Called with a record that was left out, and the future of its report unless that is
-        already done.
-        """
+        """Called with a skipped record, and the future of its report if that is not yet done."""
 
     def recover(
         self,

@@ -39,7 +39,7 @@ def now_ms() -> float:
 
 
 class TaskMetrics:
-    """`errors` is set once the task has its tolerance."""
+    """The metrics that every task has; `errors` is set once the task has its tolerance."""
 
     def __init__(self, sampling: Sampling) -> None:
         self.sampling = sampling
@@ -108,7 +108,7 @@ LOOK_INTERVAL_MS = 1_000
 
 
 class SinkMetrics:
-    """`task` are the metrics that every task has."""
+    """The metrics of a sink task; `task` are those that every task has."""
 
     def __init__(self, task: TaskMetrics) -> None:
         self.task = task
@@ -186,7 +186,7 @@ class SinkMetrics:
 
 
 class SourceMetrics:
-    """`task` are the metrics that every task has."""
+    """The metrics of a source task; `task` are those that every task has."""
 
     def __init__(self, task: TaskMetrics) -> None:
         self.task = task

@@ -53,9 +53,7 @@ def describe_threads() -> str:
 
 
 TRACE_CHARACTERS = 100_000
-"""The most characters of a trace in a status, whose record in Kafka must stay below 1 MiB also with
-escapes.
-"""
+"""The limit of a trace in a status, whose Kafka record must stay below 1 MiB with escapes."""
 _LEFT_OUT = "\n[...]\n"
 
 PERMANENT = (

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 
 ENDPOINT = "agent.tracing.otlp.endpoint"
 EXPORT_S = 2.0
-"""The time for one request to the collector, and for sending the last spans at the end of a
-task.
-"""
+"""Time limit of a request to the collector, and of the last spans at the end of a task."""
 SELDOM_S = 60.0
 
 

@@ -1,6 +1,6 @@
-"""What becomes of the records of a connector that is only tried.
+"""The steps and outcomes of records of a connector that is only tried.
 
-No Kafka counterpart. The task runs as in any other process, without producer, consumer and stored
+Kafka has no counterpart. The task runs as in any other process, without producer, consumer and stored
 offsets. A shown record is an object of JSON:
 
     {"steps": [{"step": NAME, "record": {...} | null} | {"step": NAME, "error": TEXT}, ...],

@@ -71,7 +71,7 @@ def _chain(
 
 
 class WorkerSourceTaskContext(SourceTaskContext):
-    """`configs` resolves variables again at each call."""
+    """The context of a source task; `configs` resolves variables again at each call."""
 
     def __init__(
         self,

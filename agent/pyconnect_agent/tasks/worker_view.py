@@ -175,7 +175,7 @@ class WorkerView:
         return JavaPluginSource(self.catalog, self._java_questions, jars)
 
     def java_installation(self, config: Mapping[str, str]) -> JavaInstallation:
-        """Return what the Java processes of a connector run with. Raises ConnectException."""
+        """Return the Java installation of a connector's processes. Raises ConnectException."""
         found = java_host_class(self.catalog, config)
         return find_installation(self.config.originals, kafka=found.kafka if found else "")
 

@@ -1,4 +1,4 @@
-"""A child process: its log lines, its last words, and what the fork server prepares for it."""
+"""A child process: its log lines, its last words, and its preparation by the fork server."""
 
 import io
 import logging

@@ -471,7 +471,7 @@ class ExactlyOnceDelivery:
 def boundary_of(
     settings: SourceTaskSettings, worker: WorkerConfig, transaction_timeout_ms: int
 ) -> tuple[BoundaryPolicy, TransactionContext | None]:
-    """Return the boundary of the task's transactions and the context for a task that decides."""
+    """Return the boundary of the task's transactions, and the context of a task that sets them."""
     match settings.transaction_boundary:
         case TransactionBoundary.POLL:
             return PollBoundary(), None

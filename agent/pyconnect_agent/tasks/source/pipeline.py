@@ -105,9 +105,7 @@ class OutgoingRun:
 
 
 ConvertRun: TypeAlias = Callable[[Sequence[SourceRecord], Sequence[SourceRecord]], OutgoingRun]
-"""Converts records, given as polled and as transformed, none of them dropped. May raise any
-exception.
-"""
+"""Converts polled records, also given as transformed, none dropped; may raise any exception."""
 
 
 def compose_run(converters: Converters) -> ConvertRun:
