@@ -202,7 +202,7 @@ def _memory_file() -> int:
     """Return the descriptor of an empty file without a name."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("pyconnect-last-words")
-    import tempfile  # only Linux has it; elsewhere its libraries would be in every child
+    import tempfile  # not on Linux, to keep its libraries out of the children
 
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())

@@ -302,7 +302,7 @@ class SharedProcesses:
         keys = self._keys.of_connector(config)
         name, version = config.get("connector.class"), config.get("connector.plugin.version")
         is_java, location = False, ""
-        # The language of a Python class is known without the list of plugins.
+        # A Python class may be in no list of plugins.
         with contextlib.suppress(PluginNotFoundError, PluginVersionNotFoundError):
             plugin = self._catalog.connector(name or "", version_range=version)
             is_java, location = plugin.is_java, plugin.search_path or ""

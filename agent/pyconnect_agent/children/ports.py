@@ -59,7 +59,7 @@ class ChildListener(Protocol):
     """The herder's shell, as the children's listener; called on the event loop."""
 
     def reported(self, item: Instance, report: Reported) -> None:
-        """Take a state: RUNNING, PAUSED, STOPPED (connectors), FAILED or UNASSIGNED (at a stop)."""
+        """Take RUNNING, PAUSED, STOPPED (connectors), FAILED or UNASSIGNED (after a stop)."""
         ...
 
     def task_start_asked(self, task_id: ConnectorTaskId, request_id: int) -> None:

@@ -143,8 +143,8 @@ PROVEN_OPTIONS = (
     # Otherwise the process would keep memory that the compiler has used and freed.
     "-XX:TrimNativeHeapInterval=2000",
 )
-"""Options for use with an archive only: a Java that has written one knows them, an older may
-not.
+"""Options for use with an archive only: a Java that has written one knows them, an older one
+may not.
 """
 
 _PR_SET_PDEATHSIG = 1

@@ -65,7 +65,7 @@ class TaskPlugins:
     ) -> TaskPlugins:
         """Make and configure the plugins; `stages` are already made.
 
-        Raises ConfigException and their own errors.
+        Raises ConfigException and the exceptions of the plugins.
         """
         return cls(
             converters=Converters(

@@ -1,7 +1,7 @@
 """The steps and outcomes of records of a connector that is only tried.
 
-Kafka has no counterpart. The task runs as in any other process, without producer, consumer and stored
-offsets. A shown record is an object of JSON:
+Kafka has no counterpart. The task runs as in any other process, without producer, consumer and
+stored offsets. A shown record is an object of JSON:
 
     {"steps": [{"step": NAME, "record": {...} | null} | {"step": NAME, "error": TEXT}, ...],
      "kafka": {"key", "value", "headers"}, "source_partition": {...}, "source_offset": {...}}
