@@ -9,13 +9,13 @@ One `assign_incrementally` call is one round of the leader. It takes the work th
 and returns the work that each member gets and loses, with the state for the next round. Work that
 disappeared with a worker waits for `scheduled.rebalance.max.delay.ms`, so that a worker that
 restarts gets it back. Successive rounds of balancing revocations back off exponentially. The state
-belongs to the worker, survives losing and regaining leadership, and is only as good as the
-generation it was made in: a round that did not take effect is recognised and forgotten.
+belongs to the worker, and survives losing and regaining leadership. A round that
+did not take effect is recognised by its generation, and its assignment is forgotten.
 
 Project decision: `agent.leader.transactional.id` replaces `connect-cluster-<group>`. A leader
 fences its predecessors by initialising their id, so two ids cannot fence each other: while members
-differ, the leader does not write. A member that says nothing counts as one with Kafka's id, which a
-Java worker is.
+differ, the leader does not write. A member whose subscription has no id counts as a member with
+Kafka's id, because Java workers send none.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class AssignorState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """Inputs of one round. `owned` is each member's own account of its work."""
+    """Inputs of one round. `owned`: the work that each member claims to own."""
 
     configured: Work
     owned: Mapping[str, Work]
@@ -84,7 +84,7 @@ class Increment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundResult:
-    """`delay_ms` is sent to every member: all join again when it has passed."""
+    """Result of one round. `delay_ms` goes to every member: all join again when it has passed."""
 
     increments: Mapping[str, Increment]
     delay_ms: int
@@ -92,7 +92,7 @@ class RoundResult:
 
 @dataclass(slots=True)
 class _Draft:
-    """Work in progress of one round; owned by `assign_incrementally` alone."""
+    """Working data of one round; only `assign_incrementally` uses it."""
 
     owned: dict[str, Work]
     kept: dict[str, Work]
@@ -101,7 +101,7 @@ class _Draft:
 
 
 def assign_incrementally(state: AssignorState, inputs: Round) -> tuple[AssignorState, RoundResult]:
-    """One round of the leader. `inputs.owned` must not be empty."""
+    """Compute one round of the leader. `inputs.owned` must not be empty."""
     previous = state.previous_assigned
     if state.previous_generation != inputs.last_completed_generation:
         previous = Work()
@@ -139,7 +139,7 @@ def assign_incrementally(state: AssignorState, inputs: Round) -> tuple[AssignorS
 
 
 def successive_delay_ms(successive_revocations: int, max_delay_ms: int) -> int:
-    """Back-off before the n-th successive revocation: 40 ms, 1.6 s, 64 s, … up to the maximum."""
+    """Return the delay before the n-th successive revocation: 40 ms, 1.6 s, 64 s, … (limited)."""
     if max_delay_ms <= 1:
         return max_delay_ms
     exponent = min(float(successive_revocations), math.log(max_delay_ms, _BACKOFF_BASE))
@@ -174,7 +174,7 @@ def _handle_lost(state: AssignorState, inputs: Round, lost: Work, draft: _Draft)
         return replace(state, candidates=(), scheduled_ms=0, delay_ms=0)
     everybody_stayed = state.previous_members <= frozenset(inputs.owned)
     if (state.scheduled_ms <= 0 and everybody_stayed) or inputs.max_delay_ms == 0:
-        # The members only missed an assignment, or no worker is to be waited for.
+        # The members only missed an assignment, or no delay is configured.
         draft.reassigned = lost
         return state
     if 0 < state.scheduled_ms <= inputs.now_ms:
@@ -287,7 +287,7 @@ def _union(works: Iterable[Work]) -> Work:
 
 
 def assign_eagerly(members: Iterable[str], configured: Work) -> dict[str, Work]:
-    """Complete work of each member id. `members` must not be empty."""
+    """Return the complete work of each member id. `members` must not be empty."""
     ordered = sorted(members)
     connectors: dict[str, list[str]] = {member: [] for member in ordered}
     tasks: dict[str, list[ConnectorTaskId]] = {member: [] for member in ordered}
@@ -329,7 +329,7 @@ class Owners:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elected:
-    """`owners` is None when all members have to join again first.
+    """Result of an election. `owners` is None when all members have to join again first.
 
     `ahead`: in that case, the URLs of the members that have read further than this leader.
     """
@@ -340,7 +340,7 @@ class Elected:
 
 
 def perform_assignment(state: AssignorState, election: Election) -> tuple[AssignorState, Elected]:
-    """Assignments of all members, or CONFIG_MISMATCH for all when the leader's log lags behind."""
+    """Return all members' assignments, or CONFIG_MISMATCH for all if the leader's log is behind."""
     needed_offset = max(member.config_offset for member in election.members.values())
     if election.joined_with.offset >= needed_offset:
         snapshot, offset = election.joined_with, needed_offset
@@ -396,7 +396,7 @@ def perform_assignment(state: AssignorState, election: Election) -> tuple[Assign
 
 
 def owned_work(subscription: Subscription) -> Work:
-    """Return the work that a member reports to run; empty when it holds no assignment."""
+    """Return the work that a member says it runs; empty when it holds no assignment."""
     return NO_WORK if subscription.allocation is None else subscription.allocation.assigned
 
 
@@ -405,10 +405,10 @@ LEADER_ID_KEY = "agent.leader.transactional.id"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderIds:
-    """`own`: under which this worker leads; `apaches`: under which any other worker would.
+    """Transactional ids of leaders: `own` is this worker's; `apaches` is that of Apache's workers.
 
     `fencing`: this worker, as leader, writes in transactions (`preparing` or `enabled`). Without
-    them no id fences anybody, and none can be wrong.
+    transactions no id fences another, and none can be wrong.
     """
 
     own: str
@@ -417,13 +417,13 @@ class LeaderIds:
 
     @property
     def told(self) -> str | None:
-        """The id in the subscription; None keeps the bytes of an Apache worker."""
+        """The id for the subscription; None leaves its bytes as those of an Apache worker."""
         return None if self.own == self.apaches else self.own
 
     def others(self, members: Mapping[str, Subscription]) -> Mapping[str, str]:
-        """Return the ids that differ from `own` by their worker's URL, in the URLs' order.
+        """Return the ids that differ from `own`, keyed by worker URL and sorted by URL.
 
-        A member whose subscription could not be read is named by its member id.
+        A member without a readable subscription is keyed by its member id.
         """
         if not self.fencing:
             return {}
