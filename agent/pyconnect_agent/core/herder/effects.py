@@ -132,8 +132,8 @@ class FenceProducers(Awaited):
 class PrepareOffsetChange(Awaited):
     """Ask the connector about a change of its offsets (KIP-875), write nothing yet. -> bool.
 
-    `offsets`: see `requests.ChangeOffsets`; None: reset all. True: the connector has changed its
-    offsets outside of Kafka Connect too. `timeout_ms` limits the whole change, which ends with
+    `offsets`: see `requests.ChangeOffsets`; None: reset all. True: nothing is left to
+    do outside of Kafka Connect. `timeout_ms` limits the whole change, which ends with
     `CommitOffsetChange`, with `AbandonOffsetChange` or at its timeout.
     """
 
