@@ -45,9 +45,9 @@ _BACKOFF_BASE = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignorState:
-    """The memory of a leader between rounds.
+    """The state that a leader keeps between rounds.
 
-    `scheduled_ms`: when the wait for lost work ends, on the clock of `now_ms`; 0 when none runs.
+    `scheduled_ms`: the end of the wait for lost work, on the clock of `now_ms`; 0 without a wait.
     `candidates`: members without work that appeared during the wait, in order of appearance.
     """
 
@@ -169,7 +169,7 @@ def _keep_what_may_stay(inputs: Round, deleted: Work) -> _Draft:
 
 
 def _handle_lost(state: AssignorState, inputs: Round, lost: Work, draft: _Draft) -> AssignorState:
-    """Decide whether lost work waits, goes back to a candidate, or is assigned again."""
+    """Decide whether lost work waits, goes to candidates, or is assigned again."""
     if lost.empty and not state.revoked_in_previous:
         return replace(state, candidates=(), scheduled_ms=0, delay_ms=0)
     everybody_stayed = state.previous_members <= frozenset(inputs.owned)
@@ -180,7 +180,7 @@ def _handle_lost(state: AssignorState, inputs: Round, lost: Work, draft: _Draft)
     if 0 < state.scheduled_ms <= inputs.now_ms:
         present = [member for member in state.candidates if member in inputs.owned]
         if present:
-            # To the members that came back, evenly and in their order of appearance.
+            # Lost work goes to the members that came meanwhile, evenly and in order of appearance.
             for member, connector in zip(cycle(present), lost.connectors, strict=False):
                 draft.kept[member] |= Work((connector,))
             for member, task in zip(cycle(present), lost.tasks, strict=False):
@@ -206,7 +206,7 @@ def _handle_lost(state: AssignorState, inputs: Round, lost: Work, draft: _Draft)
 
 
 def _balance(state: AssignorState, inputs: Round, draft: _Draft) -> AssignorState:
-    """Revoke the work above a fair share, unless a delay runs or must start first."""
+    """Revoke the work above a fair share, unless a delay is running or has to start first."""
     if state.delay_ms > 0:
         return replace(state, revoked_in_previous=False)
     surplus = _surplus(inputs.configured, draft.kept)
@@ -227,7 +227,7 @@ def _balance(state: AssignorState, inputs: Round, draft: _Draft) -> AssignorStat
 
 
 def _surplus(configured: Work, kept: Mapping[str, Work]) -> dict[str, Work]:
-    """Return the work of each member above its fair share; connectors and tasks count apart."""
+    """Return the work of each member above its fair share, separately for connectors and tasks."""
     connectors = _above_share(
         {member: work.connectors for member, work in kept.items()}, len(configured.connectors)
     )
@@ -257,7 +257,7 @@ def _above_share(held: Mapping[str, tuple[T, ...]], total: int) -> dict[str, tup
 
 
 def _deal(kept: dict[str, Work], work: Work) -> None:
-    """Give `work` to the least loaded members, connectors and tasks counted apart."""
+    """Give `work` to the least loaded members, separately for connectors and tasks."""
     connectors = _fill({m: len(w.connectors) for m, w in kept.items()}, work.connectors)
     tasks = _fill({m: len(w.tasks) for m, w in kept.items()}, work.tasks)
     for member, work_before in kept.items():
@@ -301,11 +301,11 @@ def assign_eagerly(members: Iterable[str], configured: Work) -> dict[str, Work]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Election:
-    """The round this worker was elected for.
+    """The round that this worker leads.
 
-    `joined_with` is the snapshot whose offset stands in the leader's own subscription, `latest` the
-    newest one of its store; the latter is used when some member has read further than the former.
-    `last_completed_generation` is -1 before this worker ever completed a join.
+    `joined_with` is the snapshot whose offset is in the leader's own subscription. `latest` is the
+    newest one of its store, used when a member has read further than `joined_with`.
+    `last_completed_generation` is -1 before the worker's first completed join.
     """
 
     protocol: ProtocolVersion
@@ -321,7 +321,7 @@ class Election:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owners:
-    """Advertised URL of the worker that owns each item; only the leader of a round knows them."""
+    """Advertised URL of the worker that owns each item; only the leader knows the owners."""
 
     connectors: Mapping[str, str]
     tasks: Mapping[ConnectorTaskId, str]
@@ -360,7 +360,7 @@ def perform_assignment(state: AssignorState, election: Election) -> tuple[Assign
         assignments = dict.fromkeys(election.members, mismatch)
         return state, Elected(assignments=assignments, owners=None, ahead=tuple(ahead))
 
-    # All connectors and their usable tasks: an inconsistent connector contributes none.
+    # All connectors and their usable tasks; an inconsistent connector has no usable tasks.
     names = snapshot.connectors()
     configured = Work.of(names, (task for name in names for task in snapshot.tasks(name)))
     if election.protocol is ProtocolVersion.EAGER:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 class AgentError(Exception):
-    """Base of all errors the agent raises on purpose."""
+    """Base of all errors that the agent raises on purpose."""
 
     retriable: bool = False
     permanent: bool = False
@@ -80,7 +80,7 @@ class RequestError(AgentError):
 
 
 class BadRequestError(RequestError):
-    """The request itself is wrong."""
+    """The request is wrong."""
 
 
 class ForbiddenError(RequestError):
@@ -118,13 +118,13 @@ class NotAssignedError(ForwardableError):
 
 
 class RequestTimedOutError(RequestError):
-    """The request's time is over; it may still take effect."""
+    """The request's time is over; the request may still take effect."""
 
     retriable = True
 
 
 class ServiceUnavailableError(RequestError):
-    """The worker is still starting up."""
+    """The worker cannot serve the request now, for example before it has started."""
 
     retriable = True
 

@@ -74,7 +74,7 @@ class ProtocolVersion(IntEnum):
         raise ValueError(f"unknown group protocol: {name}")
 
     def offered(self) -> tuple[ProtocolVersion, ...]:
-        """The protocols that a worker configured for this one offers, preferred first."""
+        """Return the protocols that a worker configured for this one offers, preferred first."""
         return tuple(protocol for protocol in reversed(ProtocolVersion) if protocol <= self)
 
 
@@ -121,9 +121,9 @@ NO_WORK = Work()
 class Assignment:
     """The leader's message to one member.
 
-    Versions 1 and 2 carry increments in `assigned` and `revoked`; version 0 the whole of the
-    member's work, with `revoked` empty and `delay_ms` 0. `agents_only`: no member is a Java worker;
-    False when the leader does not say so.
+    Versions 1 and 2 have increments in `assigned` and `revoked`. Version 0 has the member's whole
+    work, with `revoked` empty and `delay_ms` 0. `agents_only`: no member is a Java worker; False
+    when the leader does not say so.
     """
 
     version: int

@@ -49,7 +49,7 @@ INITIAL_STATES = {
     "PAUSED": TargetState.PAUSED,
     "STOPPED": TargetState.STOPPED,
 }
-"""Target states as requests to create a connector name them (KIP-980)."""
+"""Target states by their names in requests that create a connector (KIP-980)."""
 
 
 class State(Enum):

@@ -28,7 +28,7 @@ LEVELS = ("ALL", "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF")
 
 @dataclass(frozen=True, slots=True)
 class LevelChange:
-    """The known loggers after a change, and the names of those whose level differs now, sorted."""
+    """The known loggers after a change, and the sorted names of those whose level changed."""
 
     loggers: Mapping[str, LoggerLevel]
     changed: tuple[str, ...]

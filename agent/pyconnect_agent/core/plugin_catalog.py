@@ -39,7 +39,7 @@ _UNKNOWN_QUALIFIER = 6
 @total_ordering
 @dataclass(frozen=True, slots=True, eq=False)
 class Version:
-    """A version that compares by its numbers, pre-releases before the release."""
+    """A version, compared by its numbers; a pre-release is before its release."""
 
     text: str
 
@@ -165,7 +165,7 @@ _SUFFIXES = {
 }
 
 UNDEFINED = "undefined"
-"""Connect's text for the version of a plugin that has none."""
+"""Connect's text for a plugin without a version."""
 
 LISTED_KINDS = (
     PluginKind.SINK,
@@ -198,13 +198,13 @@ class PluginDesc:
     """One class in one role.
 
     ``class_name`` is shown by the REST API: Java's name for the built-in ones, else the dotted
-    Python path. ``python_path`` is ``module:Class``. ``location`` says where it comes from: the
-    distribution, or the plugin directory, which is then put on ``sys.path`` to load it
+    Python path. ``python_path`` is ``module:Class``. ``location`` says where the class comes from:
+    the distribution, or the plugin directory, which is then put on ``sys.path`` to load it
     (``search_path``). ``extra_aliases`` are further names, such as an entry point's.
 
     A Java plugin (``is_java``) has no ``python_path``. Its ``search_path`` is the jar or directory
-    that it was found in, None when Kafka's own jars hold it. ``kafka`` is the release of Kafka, or
-    the directory of one, whose jars its processes have; empty: the worker's usual one.
+    in which it was found, None for one in Kafka's own jars. ``kafka`` is the release of Kafka, or a
+    directory of one, whose jars its processes use; empty: the worker's usual one.
     """
 
     class_name: str

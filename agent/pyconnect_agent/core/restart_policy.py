@@ -29,8 +29,8 @@ class RestartMode(Enum):
 class NoRestart(Enum):
     """Why failed work is not restarted.
 
-    POLICY: it is `never`. PERMANENT: a wrong setting or a missing right. KILLED: by a user. LIMIT:
-    too many attempts.
+    POLICY: the policy is `never`. PERMANENT: a wrong setting or a missing right. KILLED: by a user.
+    LIMIT: too many attempts.
     """
 
     POLICY = "policy"

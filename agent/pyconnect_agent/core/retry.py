@@ -27,7 +27,7 @@ class RetryPolicy:
         """
         if self.timeout_ms >= 0 and elapsed_ms >= self.timeout_ms:
             return None
-        # A shift beyond this is above every limit there is, and shifts grow without bound here.
+        # 40 is enough: the shifted delay is above every limit, and shifts would grow without bound.
         delay = FIRST_DELAY_MS << min(attempt - 1, 40)
         if delay > self.delay_max_ms:
             delay = int(random_fraction * self.delay_max_ms)

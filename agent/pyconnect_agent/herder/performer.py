@@ -39,7 +39,7 @@ ConnectorType = Callable[[ConnectorConfig | None], str]
 
 
 class StatusView:
-    """Reads and cleans the status store."""
+    """Reads the statuses, and removes those without work."""
 
     def __init__(self, store: StatusStore, connector_type: ConnectorType) -> None:
         self._store = store

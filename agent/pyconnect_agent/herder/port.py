@@ -29,7 +29,7 @@ from pyconnect_api.configdef import KeyInfo
 
 
 class WorkerAdmin(Protocol):
-    """One worker, as its operator sees it."""
+    """The view and the actions of one worker's operator."""
 
     async def about(self) -> dict[str, Any]:
         """Return the document of `GET /agent`."""
@@ -88,7 +88,7 @@ class WorkerAdmin(Protocol):
 
 
 class Herder(Protocol):
-    """The distributed or standalone herder as its clients see it."""
+    """The distributed or standalone herder, for its clients."""
 
     async def submit(self, request: Request, *, timeout_ms: int) -> Any:
         """Run a request in the herder's order; the request defines the type of the result.

@@ -273,7 +273,7 @@ class HerderService:
 
     @property
     def snapshot(self) -> ConfigSnapshot:
-        """The herder's view of the config topic."""
+        """The herder's latest view of the config topic."""
         return self._loop.state.snapshot
 
     @property

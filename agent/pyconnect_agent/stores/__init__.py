@@ -15,7 +15,7 @@ from pyconnect_agent.kafka.producer import OnDelivery
 
 
 class MemoryLog:
-    """Implements `kafka.log.Log`; keeps no record."""
+    """A `kafka.log.Log` that keeps no record."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -45,7 +45,7 @@ OnChange = Callable[[ConfigSnapshot, tuple[ConfigChange, ...]], None]
 
 
 class ConfigStore:
-    """Configs in a log.
+    """The configs in a log.
 
     `leader_writer` does the privileged writes; without one they are plain writes to the log.
     `record_limit`: the largest size of a record, in bytes of key and value; None without a limit.

@@ -40,7 +40,7 @@ _Send = StatusSend | LogRecord
 
 
 class StatusStore:
-    """Statuses in a log."""
+    """The statuses in a log."""
 
     def __init__(self, log: Log, retry_backoff_s: float = RETRY_BACKOFF_S) -> None:
         # Reentrant: a log in memory passes a record to the reader during the send.

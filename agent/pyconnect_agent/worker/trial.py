@@ -54,7 +54,7 @@ WAS_RUN = "start and poll were called: what they change at the system itself sta
 
 
 class _Listener:
-    """Waits for the connector's first state; see `children.ports.ChildListener`."""
+    """A listener that waits for the connector's first state; see `children.ports.ChildListener`."""
 
     def __init__(self) -> None:
         self.started: asyncio.Future[Reported] = asyncio.get_running_loop().create_future()

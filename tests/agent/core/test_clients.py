@@ -362,7 +362,7 @@ def test_the_caller_adds_and_keeps_what_librdkafka_does_not_know() -> None:
     ({"partitioner.class": "a.Mine"}, "The partitioner a.Mine is not available"),
 )
 def test_unsupported_settings_give_a_warning(java: dict[str, str], part: str) -> None:
-    """The warning names the setting."""
+    """A setting that librdkafka lacks or limits gives a warning with its name."""
     (warning,) = translate(java, PRODUCER).warnings
     assert part in warning
 

@@ -325,8 +325,8 @@ _NUMBERS = (
     "reconnect.backoff.ms", "request.timeout.ms", "retry.backoff.ms",
 )  # fmt: skip
 _DEFAULTS = {
-    # kafka-python's is 30 s: after an outage a worker would be away for longer than its session,
-    # and its work would wait for scheduled.rebalance.max.delay.ms.
+    # kafka-python's default is 30 s: after an outage a worker would be away for longer than its
+    # session, and its work would wait for scheduled.rebalance.max.delay.ms.
     "reconnect.backoff.max.ms": "1000",
     "request.timeout.ms": "40000",
 }
@@ -335,7 +335,7 @@ _DEFAULTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaPythonConfig:
-    """Keyword arguments for kafka-python's clients, and the security to be added to them."""
+    """Keyword arguments for kafka-python's clients, and the security to add to them."""
 
     arguments: Mapping[str, object]
     security: Security = field(default_factory=Security)
@@ -345,7 +345,7 @@ class KafkaPythonConfig:
 def kafka_python_config(
     java_config: Mapping[str, str | None], *, client_id: str
 ) -> KafkaPythonConfig:
-    """Translate a client's properties; raises ConfigException for one that cannot be used."""
+    """Translate a client's properties. Raises ConfigException for one that cannot be used."""
     config = {name: value.strip() for name, value in java_config.items() if value is not None}
     servers = parse_type(
         "bootstrap.servers", config.get("bootstrap.servers", "localhost:9092"), ConfigType.LIST

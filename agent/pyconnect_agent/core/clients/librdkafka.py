@@ -187,7 +187,7 @@ def _duration_ms(strategy: str) -> int:
 
 
 class _Translation:
-    """Collects properties and warnings of one client."""
+    """Collector of the properties and warnings of one client."""
 
     def __init__(self, kind: ClientKind) -> None:
         self._kind = kind
@@ -230,7 +230,7 @@ class _Translation:
             self.properties[name] = value
 
     def _special(self, name: str, value: str) -> bool:
-        """Translate settings whose values differ in meaning; False when that is impossible."""
+        """Translate a setting whose values differ in librdkafka; False if that is impossible."""
         match name:
             case "auto.offset.reset" if value.lower().startswith(BY_DURATION):
                 # librdkafka lacks this strategy: `kafka/task_consumer.py` looks up the positions.

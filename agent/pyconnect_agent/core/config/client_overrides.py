@@ -31,7 +31,7 @@ _SUFFIX = "ConnectorClientConfigOverridePolicy"
 
 
 class OverridePolicyKind(Enum):
-    """The policies of Connect; the value is the alias and the name in messages."""
+    """Connect's policies; the value is the alias, and the name in messages."""
 
     ALL = "All"
     NONE = "None"

@@ -90,7 +90,7 @@ def check_source(
     connector: SourceConnector,
     worker: WorkerConfig,
 ) -> None:
-    """Check exactly-once support before anything runs; standalone workers have none to check."""
+    """Check exactly-once support; standalone workers have none to check."""
     if not isinstance(worker, DistributedConfig):
         return
     support, boundary = results["exactly.once.support"], results["transaction.boundary"]

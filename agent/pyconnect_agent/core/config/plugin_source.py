@@ -161,7 +161,7 @@ def enriched(
 ) -> ConfigDef:
     """Return ``definition`` with the keys of every transformation and predicate in ``config``.
 
-    A class that is missing or wrong adds its ``type`` key only, whose validator reports the error.
+    A missing or wrong class adds only its ``type`` key, whose validator reports the error.
     """
     result = ConfigDef(definition)
     for role in (_TRANSFORMATIONS, _PREDICATES):

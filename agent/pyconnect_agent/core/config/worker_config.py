@@ -55,7 +55,7 @@ class ConnectProtocol(Enum):
 class WorkerConfig:
     """The configuration that every worker has; durations in milliseconds.
 
-    ``originals`` are the properties as given, variables resolved; they may hold secrets and are
+    ``originals`` are the given properties with resolved variables; they may hold secrets and are
     therefore not part of the text form. The converter attributes hold class names.
     """
 

@@ -128,7 +128,7 @@ def _task_set(snapshot: ConfigSnapshot, connector: str) -> tuple[int, int, bool]
 
 
 _SAFE = frozenset({State.UNASSIGNED, State.FAILED})
-"""Written only when no other worker has written since."""
+"""States that are written only if no other worker has written since."""
 
 
 def reported(turn: Turn, event: InstanceReported) -> None:
@@ -146,7 +146,7 @@ def reported(turn: Turn, event: InstanceReported) -> None:
             case _:
                 instances.forget_failures(turn, connector, (task,))
     safe = report.state in _SAFE
-    # The group may have given this worker's work to others meanwhile.
+    # The group may have given this worker's work to another worker meanwhile.
     late = safe and (state.membership is None or state.claims_outdated)
     turn.emit(PutStatus(item=item, status=turn.status(report), safe=safe, late=late))
     if here and task is None:

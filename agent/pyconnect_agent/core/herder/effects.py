@@ -1,7 +1,7 @@
 """The herder's effects. The shell performs them in order and never decides anything.
 
-An `Awaited` effect is answered by `EffectDone` or `EffectFailed`, once. The result of a read or
-write of the config topic is the `ConfigSnapshot` after it.
+An `Awaited` effect is answered by `EffectDone` or `EffectFailed`, once. `->` precedes its result.
+The result of a read or write of the config topic is the `ConfigSnapshot` after it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class RequestRejoin(Effect):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaveGroup(Effect):
-    """Leave, because catching up with the config topic takes too long; work goes on."""
+    """Leave the group, for a drain or because catching up with the config topic takes too long."""
 
     reason: str
 
@@ -83,7 +83,7 @@ class RemoveConnectorConfig(Awaited):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteTaskConfigs(Awaited):
-    """The complete task set and its commit record. -> ConfigSnapshot."""
+    """Write the complete task set and its commit record. -> ConfigSnapshot."""
 
     connector: str
     configs: tuple[ConnectorConfig, ...]
@@ -108,7 +108,7 @@ class WriteRestartRequest(Awaited):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteTaskCountRecord(Awaited):
-    """Every producer of older task sets is fenced (KIP-618). -> ConfigSnapshot."""
+    """Record that every producer of older task sets is fenced (KIP-618). -> ConfigSnapshot."""
 
     connector: str
     task_count: int
@@ -273,7 +273,7 @@ class PutStatus(Effect):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlushStatuses(Awaited):
-    """Answered with None when all status writes are acknowledged."""
+    """Wait until all status writes are acknowledged. -> None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,6 +319,6 @@ class WakeAt(Effect):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abort(Effect):
-    """The worker cannot go on; it must stop in order with an exit code other than 0."""
+    """Stop the worker in order with an exit code other than 0, because it cannot go on."""
 
     reason: str

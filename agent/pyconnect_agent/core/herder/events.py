@@ -89,7 +89,7 @@ class ConfigAdvanced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestArrived:
-    """`deadline_ms`: when the client gives up, on the clock of `decide`."""
+    """A request of a client. `deadline_ms`: when the client gives up, on the clock of `decide`."""
 
     request_id: int
     request: Request
@@ -135,7 +135,7 @@ class ReconfigurationRequested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigExpired:
-    """A config provider's TTL is over: the connector restarts with freshly resolved values."""
+    """A config provider's TTL is over: the connector restarts with newly resolved values."""
 
     connector: str
 

@@ -64,7 +64,7 @@ def stop_connector(turn: Turn, connector: str) -> None:
 
 
 def stop_tasks(turn: Turn, connector: str, numbers: Iterable[int]) -> None:
-    """Stop those of `numbers` that are started; forget those that have no process yet."""
+    """Stop the started ones of `numbers`; forget those that have no process yet."""
     numbers = sorted(numbers)
     forget_failures(turn, connector, numbers)
     work = turn.work_of(connector)
@@ -297,7 +297,7 @@ REBALANCING_MS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartDue(Timer):
-    """Restart an instance if it still is FAILED and ours; `task` None: the connector."""
+    """Restart an instance, unless its history has changed meanwhile; `task` None: the connector."""
 
     connector: str
     task: int | None

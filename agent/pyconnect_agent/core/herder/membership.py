@@ -61,7 +61,7 @@ def started(turn: Turn, event: Started) -> None:
 
 
 def request_rejoin(turn: Turn) -> None:
-    """Join as soon as all conditions hold; `advance` checks them."""
+    """Ask for a join, which happens as soon as `advance` finds all conditions true."""
     turn.update(rejoin_wanted=True)
 
 
@@ -147,7 +147,7 @@ class JoinRetry(Timer):
     """The pause before joining again after an assignment that could not be decoded."""
 
     def due(self, turn: Turn) -> None:
-        """Let `advance` join as soon as it may; a worker that has to be drained leaves instead."""
+        """Let `advance` join when all conditions hold; if a drain is wanted, begin it instead."""
         if turn.state.phase is not MembershipPhase.JOINING:
             return
         turn.update(claims_outdated=False)
@@ -163,7 +163,8 @@ def membership_lost(turn: Turn) -> None:
         return
     instances.give_up_everything(turn)
     if turn.state.phase is MembershipPhase.JOINING:
-        # The join that is under way claims work that was just given up: another join must follow.
+        # The join that is under way claims work that was just given up, so another join must
+        # follow.
         turn.update(claims_outdated=True)
         return
     turn.update(
@@ -364,7 +365,7 @@ def _read_config(turn: Turn) -> None:
 
 
 def _resolve(turn: Turn) -> None:
-    """Start the work; when something was revoked, join again so that others get it."""
+    """Start the work; if work was revoked, join again so that other members get it."""
     membership = _membership(turn)
     # The assignment includes the changes that asked for a rebalance during the join.
     turn.update(phase=MembershipPhase.RESOLVED, ready=True, rebalance_expected=False)

@@ -93,7 +93,7 @@ def task_start_asked(turn: Turn, event: TaskStartAsked) -> None:
 def rebalancing(turn: Turn) -> None:
     """Drop waiting starts: nothing may start before the rebalance has completed.
 
-    Another worker may lead then; a late answer of the old leader does not count.
+    Another worker may lead afterwards; a late answer of the old leader has no effect.
     """
     turn.update(start_permissions={})
     for connector in turn.work.keys_now():
@@ -281,7 +281,7 @@ def _read(turn: Turn, connector: str, permission: StartPermission) -> None:
 
 
 def start_tasks(turn: Turn, task_ids: Sequence[ConnectorTaskId]) -> None:
-    """Start tasks of one connector from the newest task set; the caller knows that they may."""
+    """Start tasks of one connector from the newest task set, as the caller has allowed."""
     connector = task_ids[0].connector
     work, snapshot = turn.work_of(connector), turn.state.snapshot
     config = snapshot.connector_configs[connector]

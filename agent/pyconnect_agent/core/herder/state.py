@@ -1,6 +1,6 @@
 """The state of the herder. All of it is immutable; `turn.Turn` makes the next state.
 
-Work is kept per connector, so that a change to one connector costs nothing per task of the others.
+Work is kept per connector, so that a change to one connector does not touch the others' tasks.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class SessionKeySettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HerderSettings:
-    """The worker's part of the decisions. Durations in ms.
+    """The worker's settings for decisions. Durations in ms.
 
-    `connector_type`: `source`, `sink` or `unknown` for a connector's raw config (None: it is gone),
-    from this worker's list of plugins. `session_key`: None in a group of one, which signs nothing.
-    `exactly_once_source`: `exactly.once.source.support` is enabled. `agent_keys`: of the worker,
-    which a connector's config overrides.
+    `connector_type`: returns `source`, `sink` or `unknown` for a connector's raw config (None: it
+    is removed), from this worker's list of plugins. `session_key`: None in a group of one, which
+    signs nothing. `exactly_once_source`: `exactly.once.source.support` is enabled. `agent_keys`:
+    the worker's, which a connector's config overrides.
     """
 
     worker_id: str
@@ -55,9 +55,9 @@ class HerderSettings:
     agent_keys: AgentKeys = NO_AGENT_KEYS
 
     def needs_start_permission(self, config: ConnectorConfig | None) -> bool:
-        """Whether tasks of this connector start only after older ones are fenced.
+        """Return whether the connector's tasks start only after older ones are fenced.
 
-        A connector of unknown type may be a source: its class is outside the list of plugins.
+        A connector of unknown type may be a source, as its class is not in the list of plugins.
         """
         return self.exactly_once_source and self.connector_type(config) != "sink"
 
@@ -114,7 +114,7 @@ class Life(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
-    """The last completed join. `assignment` is as received; `work` has the owned work.
+    """The last completed join. `assignment` is as received; the herder's `work` has the owned work.
 
     `owners`, `ahead` and `other_leader_ids`: see `events.Joined`.
     """
@@ -163,8 +163,8 @@ class RunningTask:
 class ConnectorWork:
     """One connector's share of this worker: its assigned and its running work.
 
-    `restarting_*` are to be published as RESTARTING once they have stopped. `restarts`: the history
-    of failures here, by task number; None is the connector.
+    `restarting_*`: shown as RESTARTING once they have stopped. `restarts`: the history of failures
+    here, by task number; None is the connector.
     """
 
     connector_assigned: bool = False
@@ -186,9 +186,9 @@ NO_CONNECTOR_WORK = ConnectorWork()
 class Step(Enum):
     """The step of a request's operation; QUEUED has not begun.
 
-    SETTLING, in standalone mode: written, the reply waits for the connector and its task configs.
-    PREPARING, CONFIRMING, CHANGING: the connector is asked about a change of its offsets, the
-    configs are looked at once more, the change is written.
+    SETTLING, in standalone mode: the change is written, the reply waits for the connector and its
+    task configs. PREPARING, CONFIRMING, CHANGING: the connector is asked about a change of its
+    offsets, the configs are checked once more, the change is written.
     """
 
     QUEUED = auto()
@@ -277,7 +277,7 @@ class PermissionStep(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartPermission:
-    """Tasks of `generation` of an exactly-once source connector are about to start here.
+    """The start of exactly-once source tasks of `generation`, until it is allowed.
 
     `number` distinguishes this step's effect or timer from those of earlier ones. `attempt` counts
     the failures of the step: requests for fencing since `since_ms`, or reads.
@@ -292,12 +292,13 @@ class StartPermission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HerderState:
-    """`status_generation` is written into statuses; it follows the group's after revocations.
+    """The herder's state. `status_generation` is written into statuses.
 
-    `operations` in order of arrival; `lanes`: connector -> request ids, the first one is active.
-    `stops_in_flight` counts unanswered `StopWork` effects. `claims_outdated`: work was given up
-    while a join that claims it is under way. `rebalance_expected`: the config topic asks for a
-    join that has not brought its assignment yet.
+    `status_generation` follows the group's generation after revocations. `operations` are in order
+    of arrival; `lanes`: connector -> request ids, the first one is active. `stops_in_flight` counts
+    unanswered `StopWork` effects. `claims_outdated`: work was given up while a join that claims it
+    is under way. `rebalance_expected`: the config topic asks for a join whose assignment has not
+    come yet.
     """
 
     settings: HerderSettings

@@ -40,7 +40,7 @@ class Request(ABC):
         """Take the first step."""
 
     def resumed(self, turn: Turn, operation: Operation, result: Any) -> None:
-        """Go on: the effect of the operation's step is done."""
+        """Go on: the effect of the operation's step has succeeded."""
         turn.succeed(operation)
 
     def failed(self, turn: Turn, operation: Operation, error: Exception) -> None:

@@ -47,7 +47,7 @@ class ConfigSnapshot:
         return connector in self.connector_configs
 
     def connectors(self) -> tuple[str, ...]:
-        """All configured connector names, sorted."""
+        """Return all names of configured connectors, sorted."""
         return tuple(sorted(self.connector_configs))
 
     def connector_config(self, connector: str) -> ConnectorConfig | None:
@@ -70,5 +70,5 @@ class ConfigSnapshot:
         return self.task_configs.get(task_id)
 
     def applied_config(self, connector: str) -> ConnectorConfig | None:
-        """The connector config from which the current task configs were made."""
+        """Return the connector config from which the current task configs were generated."""
         return self.applied_connector_configs.get(connector)

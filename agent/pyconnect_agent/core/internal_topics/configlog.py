@@ -152,7 +152,7 @@ _INT32_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The place of a notice."""
+    """The place that a notice names."""
 
     offset: int
     key: str
@@ -169,10 +169,10 @@ class _Place:
 class ConfigLog:
     """State of the config topic, advanced one record at a time.
 
-    Invariants: `offset` is that of the last decoded record + 1, whatever its key; every connector
-    with a config has a target state; surplus task configs of a shrunk connector stay until it is
-    removed, `task_counts` says which of them exist; removing a connector keeps its target state,
-    inconsistency, task count record, pending fencing and generation.
+    Invariants: `offset` is that of the last decoded record + 1, for any key; every connector with a
+    config has a target state; after a reduction of tasks the surplus configs stay until the
+    connector is removed, and `task_counts` says which tasks exist; removing a connector keeps its
+    target state, inconsistency, task count record, pending fencing and generation.
     """
 
     def __init__(self) -> None:
@@ -187,8 +187,8 @@ class ConfigLog:
         self._applied_configs = CopyOnChangeTable[str, ConnectorConfig]()
         self._inconsistent = NameSet()
         self._pending_fencing = NameSet()
-        # Task configs read but not committed. The inner dict stays, emptied, after a commit:
-        # because it exists, an empty commit makes a new generation.
+        # Task configs read but not committed. After a commit the empty inner dict stays, because it
+        # makes an empty commit a new generation.
         self._deferred: dict[str, dict[int, ConnectorConfig]] = {}
         # The task numbers that `_task_configs` has of a connector: a removal need not search all
         # tasks.
@@ -414,7 +414,7 @@ def _properties(place: _Place, what: str, value: object) -> ConnectorConfig | Ap
     properties = value.get("properties")
     if not isinstance(properties, dict):
         return _wrong_member(place, what, "properties", "map", properties)
-    # Interned because tasks by the ten thousand have the same few property names.
+    # Interned because tens of thousands of tasks have the same few property names.
     return {
         intern(name): found
         if found is None or isinstance(found, str)

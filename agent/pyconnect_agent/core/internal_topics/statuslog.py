@@ -7,11 +7,11 @@ statuses (KIP-891).
 `{"state":…,"trace":…,"worker_id":…,"generation":…,"version":…}`. `status-topic-<t>:connector-<c>`:
 `{"topic":{"name":…,"connector":…,"task":…,"discoverTimestamp":…}}`.
 
-A null value removes. Sends are numbered per connector or task, so that a failed send is repeated
-only while nothing newer was sent, and never over the status of a later owner. Kafka repeats within
-one generation, and compares only what is sent with putSafe. A status of an earlier generation may
-still arrive late, out of the send buffer of a worker whose network was silent: the owner then
-writes its own again. This module decides what is sent; the store does it.
+A null value removes an entry. Sends are numbered per connector or task, so that a failed send is
+repeated only while nothing newer was sent, and never over the status of a later owner. Kafka
+repeats only within one generation, and compares only statuses sent with putSafe. A status of an
+earlier generation may still arrive late, from the send buffer of a worker whose network was silent:
+the owner then writes its own again. This module decides about sends, and the store performs them.
 
 Threading: one owner; the store serialises its threads with a lock around every call.
 """

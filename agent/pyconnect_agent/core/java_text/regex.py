@@ -30,7 +30,7 @@ _HIGHEST_CODE = 0x10FFFF
 
 
 class PatternText:
-    """Text with a position that only moves forward."""
+    """A pattern's text with a position that only moves forward."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
@@ -220,7 +220,7 @@ class _Flags:
 
 
 class _Translator:
-    """Reads one pattern from left to right."""
+    """Translator of one pattern, from left to right."""
 
     def __init__(self, pattern: str) -> None:
         self._text = PatternText(pattern)
@@ -300,7 +300,7 @@ class _Translator:
         return r"(?=\n?\Z)" if flags.d else _AT_END
 
     def _open(self) -> None:
-        """Translate the start of a group, or flags for the rest of this one."""
+        """Translate the start of a group, or flags for the rest of the present group."""
         flags = self._text.take(_FLAGS)
         if flags is not None:
             on = flags[1]

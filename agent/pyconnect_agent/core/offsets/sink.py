@@ -52,7 +52,7 @@ class SinkOffsets:
                 del self.consumed[partition]
 
     def rewind(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Continue elsewhere: at the offsets that a task asked for, or at the last commit."""
+        """Continue at other offsets: those that a task asked for, or the last commit."""
         self.committed.update(offsets)
         self.current.update(offsets)
         for partition in offsets:
@@ -82,7 +82,7 @@ def validate(
     provided: Mapping[TopicPartition, int],
     assignment: Collection[TopicPartition],
 ) -> Validated:
-    """Take from `provided` the offsets that may be committed; the rest stays at `base`.
+    """Return the committable offsets of `provided`; other partitions stay at `base`.
 
     An offset below the last commit is allowed, one beyond the offered offsets is not.
     """

@@ -124,7 +124,7 @@ class SubmittedRun:
         return len(self._acknowledged) >= self.size
 
     def cut(self, offset: Offset | None, size: int) -> None:
-        """Keep only the first records, as the producer refused the next one."""
+        """Keep only the first records, because the producer refused the next one."""
         self.offset, self.size = offset, size
         if not size:
             self._queue.forget(self)
@@ -147,7 +147,7 @@ class CommittableOffsets:
         return not (self.committable_count or self.uncommittable_count or self.offsets)
 
     def updated_with(self, newer: CommittableOffsets) -> CommittableOffsets:
-        """Combine with a later result: its offsets win, counts add, its pending part is kept."""
+        """Combine with a later result, whose offsets and pending count win; other counts add."""
         return CommittableOffsets(
             offsets={**self.offsets, **newer.offsets},
             committable_count=self.committable_count + newer.committable_count,

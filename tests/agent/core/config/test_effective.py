@@ -1,4 +1,4 @@
-"""The configuration as an operator may see it."""
+"""The configuration in an operator's view: sources of values, and hidden secrets."""
 
 from pyconnect_agent.core.config.effective import (
     HIDDEN,

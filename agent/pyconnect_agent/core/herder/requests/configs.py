@@ -1,7 +1,7 @@
 """Requests that read and change a connector: its config, its target state, its task set.
 
-After every wait the conditions are looked at again: another worker may have become leader, the
-connector may be gone. Stopping is KIP-875's: first an empty task set, then the target state, so
+After every wait the conditions are checked again: another worker may have become leader, the
+connector may be removed. A stop follows KIP-875: first an empty task set, then the target state, so
 that a failure between the two leaves a connector that is merely short of tasks.
 """
 
@@ -146,7 +146,7 @@ class ChangeConfig(ConnectorRequest):
         )
 
     def resumed(self, turn: Turn, operation: Operation, result: Any) -> None:
-        """A standalone worker answers when the connector has started with its task configs."""
+        """Go on; a standalone worker answers once the connector runs with its task configs."""
         if operation.step is Step.VALIDATING:
             # Meanwhile the worker may have lost the leadership or stopped serving.
             if not turn.state.serving:
@@ -246,7 +246,7 @@ class PutConnectorConfig(ChangeConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchConnectorConfig(ChangeConfig):
-    """-> PutResult. None removes a key (KIP-477); the herder has the merged config validated."""
+    """-> PutResult. None removes a key (KIP-477); the merged config is validated."""
 
     patch: Mapping[str, str | None]
 
@@ -304,7 +304,7 @@ def connector_info(
 def tasks_max(config: ConnectorConfig) -> int:
     """Return `tasks.max`, or 1 if it is not a number."""
     text = (config.get("tasks.max") or "").strip()
-    # A config of another worker may have any text, also of more digits than Python reads.
+    # A config of another worker may have any text, also more digits than Python reads.
     return int(text) if text.isdecimal() and len(text) <= _INT_DIGITS else 1
 
 
@@ -357,7 +357,7 @@ class StopConnector(ConnectorRequest):
 
     def begin(self, turn: Turn, operation: Operation) -> None:
         if turn.state.settings.standalone and not turn.state.snapshot.contains(self.connector):
-            # A standalone Apache worker answers 500 here, in these words.
+            # A standalone Apache worker answers 500 here, with this text.
             error = InternalError(f"No connector `{self.connector}` configured")
             turn.fail(operation, error)
         elif self._may_stop(turn, operation):

@@ -1,8 +1,8 @@
 """The leader fences producers that older task sets of a connector may still run (KIP-618).
 
-KIP-618: read to the end, fence as many ids as the last task count record says, look again, write
-the new count. Requests for one connector queue in a lane of their own: the next one finds the round
-done. Its configs may change meanwhile, and then the round fails.
+KIP-618: read to the end, fence as many ids as the last task count record says, check again, write
+the new count. Requests for one connector queue in their own lane: the next one finds the round
+done. The connector's configs may change meanwhile, and then the round fails.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class FenceZombies(ConnectorRequest):
             text = _CANCELLED if step is Step.FENCING else _OVERTAKEN
             turn.fail(operation, ConflictError(text))
         elif not turn.state.serving:
-            # Another worker may lead when the rebalance is through; a second round does no harm.
+            # Another worker may lead after the rebalance; a second round does no harm.
             turn.begin_again(operation)
         elif self._may_fence(turn, operation):
             match step:

@@ -49,7 +49,7 @@ class Generation(Waiter):
     config: ConnectorConfig
 
     def done(self, turn: Turn, result: Any) -> None:
-        """`result` is a children.ports.TaskConfigsGenerated."""
+        """Apply the task configs; `result` is a children.ports.TaskConfigsGenerated."""
         connector = self.connector
         active = turn.reconfigurations.get(connector)
         if active is None:
@@ -90,7 +90,7 @@ class ApplyTaskConfigs(ConnectorRequest):
     generated_from: ConnectorConfig
     connector_config_changed: bool
     values_changed: bool = False
-    # A drained worker finds that the connector does not run here.
+    # A drained worker finds out that the connector does not run here.
     served_drained = True
 
     def begin(self, turn: Turn, operation: Operation) -> None:

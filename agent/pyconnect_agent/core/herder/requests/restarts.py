@@ -29,7 +29,7 @@ def stronger(pending: RestartRequested | None, request: RestartRequested) -> Res
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartPlan:
-    """`state_info` shows selected instances as RESTARTING and the rest unchanged."""
+    """A plan; its `state_info` shows selected instances as RESTARTING and the rest unchanged."""
 
     state_info: ConnectorStateInfo
     restart_connector: bool
@@ -37,7 +37,7 @@ class RestartPlan:
 
 
 def restart_plan(request: RestartRequested, current: ConnectorStateInfo) -> RestartPlan:
-    """Mark the selected instances; worker ids, traces and versions are kept."""
+    """Return the plan of a request; selected instances keep worker id, trace and version."""
 
     def selected(status: Status) -> bool:
         return not request.only_failed or status.state is State.FAILED
@@ -79,7 +79,7 @@ class RestartConnector(ConnectorRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartTask(Request):
-    """-> None, when the task has been asked to start; its status shows whether it runs."""
+    """-> None, when the task has been asked to start; the task's status shows whether it runs."""
 
     task_id: ConnectorTaskId
     restarts = True
@@ -110,7 +110,7 @@ class RestartTask(Request):
 
 
 def flush_stops(turn: Turn) -> None:
-    """Turn the stops that were collected in this turn into one effect."""
+    """Turn the stops of this turn into one effect."""
     connectors, tasks = tuple(turn.stopping_connectors), tuple(turn.stopping_tasks)
     if not connectors and not tasks:
         return
