@@ -27,7 +27,7 @@ class Generated:
 
 @dataclass(slots=True)
 class Performer(Surroundings):
-    """Performs effects; most of them end later, when a test lets them."""
+    """The performer of effects, most of which end later, when a test lets them."""
 
     def _perform(self, effect: do.Effect) -> None:
         match effect:

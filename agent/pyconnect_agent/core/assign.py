@@ -9,8 +9,8 @@ One `assign_incrementally` call is one round of the leader. It takes the work th
 and returns the work that each member gets and loses, with the state for the next round. Work that
 disappeared with a worker waits for `scheduled.rebalance.max.delay.ms`, so that a worker that
 restarts gets it back. Successive rounds of balancing revocations back off exponentially. The state
-belongs to the worker, and survives losing and regaining leadership. A round that
-did not take effect is recognised by its generation, and its assignment is forgotten.
+belongs to the worker, and survives losing and regaining leadership. A round that did not take
+effect is recognised by its generation, and its assignment is forgotten.
 
 Project decision: `agent.leader.transactional.id` replaces `connect-cluster-<group>`. A leader
 fences its predecessors by initialising their id, so two ids cannot fence each other: while members

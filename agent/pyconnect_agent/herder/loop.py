@@ -89,7 +89,7 @@ REPLY_GRACE_S = 5.0
 
 
 class UnansweredRequests:
-    """Posts each request with its own id, and gives the reply to the client."""
+    """The requests without a reply; each is posted with its own id."""
 
     def __init__(self, post: Callable[[on.Event], None], clock: WorkerClock) -> None:
         self._post = post

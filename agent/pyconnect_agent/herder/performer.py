@@ -39,7 +39,7 @@ ConnectorType = Callable[[ConnectorConfig | None], str]
 
 
 class StatusView:
-    """Reads the statuses, and removes those without work."""
+    """A view of the status store, which also removes statuses without work."""
 
     def __init__(self, store: StatusStore, connector_type: ConnectorType) -> None:
         self._store = store
@@ -138,7 +138,7 @@ class Collaborators:
 
 
 class EffectPerformer:
-    """Performs effects: `perform` on the event loop; `close` after the last effect."""
+    """The performer of effects: `perform` on the event loop; `close` after the last effect."""
 
     def __init__(
         self,

@@ -72,7 +72,7 @@ from pyconnect_api.configdef import KeyInfo
 
 
 class RequestSender(Protocol):
-    """Sends a request; raises a RequestError unless it succeeds."""
+    """A client that sends a request, and raises a RequestError unless it succeeds."""
 
     async def send(
         self,

@@ -61,7 +61,7 @@ class Thread(threading.Thread):
 
 
 class TimerThread(threading.Timer):
-    """Calls `work` once after a delay, on a separate daemon thread; not started yet."""
+    """A daemon thread, not started yet, that calls `work` once after a delay."""
 
     def __init__(self, name: str, delay_s: float, work: Callable[[], object]) -> None:
         super().__init__(min(delay_s, threading.TIMEOUT_MAX), lambda: _run(name, work, None))

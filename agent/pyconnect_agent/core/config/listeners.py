@@ -98,7 +98,7 @@ def advertised_url(
 
 
 class HeaderAction(Enum):
-    """What a rule does: set or add a header, with a text or with a date relative to now."""
+    """The action of a rule: set or add a header, with a text or with a date relative to now."""
 
     SET = "set"
     ADD = "add"

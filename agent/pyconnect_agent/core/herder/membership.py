@@ -178,7 +178,7 @@ def membership_lost(turn: Turn) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flush(Waiter):
-    """Waits for the writes of the statuses of revoked work."""
+    """The wait until the statuses of revoked work are written."""
 
     generation: int
 
@@ -194,7 +194,7 @@ class Flush(Waiter):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatchUp(Waiter, Timer):
-    """Reads the config topic up to the assignment's offset, and tries again after a pause."""
+    """The read of the config topic up to the assignment's offset, repeated after a pause."""
 
     generation: int
 
@@ -269,7 +269,7 @@ class ScheduledRebalance(Timer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim(Waiter, Timer):
-    """Claims the write privilege, and tries again after a pause."""
+    """The claim of the write privilege, repeated after a pause."""
 
     generation: int
 
@@ -443,7 +443,7 @@ def _leave(turn: Turn) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastFlush(Waiter):
-    """Waits for the writes of the last statuses before this worker leaves its group."""
+    """The wait until the last statuses are written, before this worker leaves its group."""
 
     def done(self, turn: Turn, result: Any) -> None:
         if turn.state.phase is not MembershipPhase.LEAVING:

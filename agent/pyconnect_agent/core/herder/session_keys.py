@@ -184,7 +184,7 @@ def keep_fresh(turn: Turn) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyWritten(Waiter):
-    """Waits for the write of a session key, whose answer is a snapshot with the key."""
+    """The wait until a session key is written and in the snapshot."""
 
     def done(self, turn: Turn, result: Any) -> None:
         turn.update(writing_session_key=False)

@@ -132,7 +132,7 @@ class PermissionRetry(Timer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fencing(Waiter):
-    """Waits until the leader has fenced older producers; `number` is the permission's."""
+    """The wait until the leader has fenced older producers; `number` is the permission's."""
 
     connector: str
     number: int
@@ -175,7 +175,7 @@ class Fencing(Waiter):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastRead(Waiter):
-    """Waits for the last read of the config topic before a start; `number` is the permission's."""
+    """The last read of the config topic before a start; `number` is the permission's."""
 
     connector: str
     number: int
@@ -210,7 +210,7 @@ class LastRead(Waiter):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskStartRead(Waiter, Timer):
-    """Reads the config topic for a task that asks to begin; `attempt` counts failed reads."""
+    """A read of the config topic for a task that asks to begin; `attempt` counts failed reads."""
 
     task_id: ConnectorTaskId
     request_id: int

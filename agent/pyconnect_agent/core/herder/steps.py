@@ -61,7 +61,7 @@ class ConnectorRequest(Request):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiter(ABC):
-    """Waits for the answer of one effect."""
+    """The continuation of one effect, for its answer."""
 
     @abstractmethod
     def done(self, turn: Turn, result: Any) -> None:
@@ -74,7 +74,7 @@ class Waiter(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resume(Waiter):
-    """Continues a request's operation, unless it has ended meanwhile."""
+    """The continuation of a request's operation, unless it has ended meanwhile."""
 
     request_id: int
 
@@ -91,7 +91,7 @@ class Resume(Waiter):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timer(ABC):
-    """Waits for a time. Timers are never cancelled: a stale one finds a changed state."""
+    """The continuation at a time. Timers are never cancelled: a stale one finds a changed state."""
 
     @abstractmethod
     def due(self, turn: Turn) -> None:

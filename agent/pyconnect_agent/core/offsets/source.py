@@ -31,7 +31,7 @@ SourceEntries = dict[bytes, bytes | None]
 
 
 class OffsetWriter:
-    """Holds offsets until a flush of them has succeeded.
+    """The holder of offsets until a flush of them has succeeded.
 
     Offsets of a failed flush are written again, unless newer ones have come meanwhile.
     """

@@ -7,7 +7,7 @@ from pyconnect_agent.core.internal_topics.configlog import Applied, ConfigLog
 
 
 class ConfigTopicFeed:
-    """Applies records to a reducer, at successive offsets."""
+    """A feed that applies records to a reducer, at successive offsets."""
 
     def __init__(self) -> None:
         self.log = ConfigLog()

@@ -43,7 +43,7 @@ def request(turn: Turn, connector: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation(Waiter):
-    """Waits for task configs that are being generated from `config`."""
+    """The wait for task configs that are being generated from `config`."""
 
     connector: str
     config: ConnectorConfig

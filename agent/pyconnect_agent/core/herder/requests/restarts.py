@@ -125,7 +125,7 @@ def flush_stops(turn: Turn) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkStopped(Waiter):
-    """Waits for the end of stopped work: then it starts again if it should, and restarts go on."""
+    """The wait for the end of work: then it starts again if it should, and restarts go on."""
 
     connectors: tuple[str, ...]
     tasks: tuple[ConnectorTaskId, ...]
@@ -223,7 +223,7 @@ def execute_pending(turn: Turn) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRestart(Waiter):
-    """Waits for the statuses that a restart by plan needs."""
+    """The wait for the statuses that a restart by plan needs."""
 
     request: RestartRequested
 
