@@ -201,7 +201,7 @@ class ConnectorView:
 
     @property
     def raw(self) -> Json:
-        """The shape of `?expand=status&expand=info`."""
+        """The JSON of the connector in an answer to `?expand=status&expand=info`."""
         members: dict[str, object] = {}
         if self.status:
             members["status"] = self.status.raw
@@ -219,7 +219,7 @@ class WorkerInfo:
 
     @property
     def agent(self) -> bool:
-        """Whether an agent answered, which names its own version in `commit`."""
+        """Whether an agent answered, which adds its own version to `commit`."""
         return self.commit.startswith(AGENT_COMMIT)
 
     @property
