@@ -44,7 +44,7 @@ NAMES_OF_ARGUMENT = {
     "LOGGER": "loggers",
     "CONTEXT": "contexts",
 }
-"""By the metavar of a verb's first argument."""
+"""The kind of names by the metavar of a verb's first argument."""
 NEW_NAMES = frozenset({"connectors create"})
 NAMES_OF_OPTION = {"--context": "contexts", "--to-context": "contexts", "--connector": "connectors"}
 

@@ -123,7 +123,7 @@ def sasl_properties(users: Mapping[str, str]) -> dict[str, str]:
     """Return the properties of logins for `users` (passwords by name); empty without users."""
     if not users:
         return {}
-    escapes = str.maketrans({"\\": "\\\\", '"': '\\"'})  # of a double-quoted JAAS value
+    escapes = str.maketrans({"\\": "\\\\", '"': '\\"'})  # for a double-quoted JAAS value
     accounts = " ".join(
         f'user_{user}="{password.translate(escapes)}"' for user, password in sorted(users.items())
     )

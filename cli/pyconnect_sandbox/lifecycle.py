@@ -440,8 +440,7 @@ def follow(path: Path, goes_on: Callable[[], bool], position: int) -> Iterator[s
         stream.seek(position)
         partial = b""
         while True:
-            # Both are checked before the rest is read: nothing is added to a file once it was
-            # rolled.
+            # Check before the rest is read: nothing is added to a file once it was rolled.
             last_round, rolled = not goes_on(), _was_rolled(path, stream.fileno())
             for chunk in stream:
                 partial += chunk

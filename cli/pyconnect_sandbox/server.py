@@ -220,8 +220,8 @@ class Server(ABC):
         """
         for process in (self._process, self._tether):
             if process is not None:
-                # This object no longer waits for the process; a Popen without a return code warns
-                # when it is collected.
+                # No caller waits for the process any more; a Popen without a return code warns when
+                # collected.
                 process.returncode = process.returncode or 0
         if self._hold is not None:
             self._hold.release()
@@ -272,7 +272,7 @@ class Server(ABC):
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    # How it is done
+    # Internals
 
     def _exited_early(self) -> ServerExited:
         exit_code = None if self._process is None else self._process.returncode

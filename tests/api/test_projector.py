@@ -75,7 +75,7 @@ def test_errors_name_the_missing_field() -> None:
 
 
 def test_arrays_and_maps_are_projected_element_by_element() -> None:
-    """Both keys and values of maps are projected."""
+    """The keys of maps are projected as well as the values."""
     source = SchemaBuilder.map(INT8_SCHEMA, SchemaBuilder.array(INT32_SCHEMA)).build()
     target = SchemaBuilder.map(INT64_SCHEMA, SchemaBuilder.array(FLOAT64_SCHEMA)).build()
     assert repr(project(source, {1: [2, 3]}, target)) == "{1: [2.0, 3.0]}"

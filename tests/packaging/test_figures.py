@@ -1,4 +1,4 @@
-"""Figures of the README are in of the benchmarks' table, and those of the table in its sections."""
+"""Figures of the README are in the benchmarks' table, and those of the table in its sections."""
 
 import re
 from collections.abc import Iterator

@@ -65,7 +65,7 @@ def test_a_cluster_id_is_never_taken_for_an_option() -> None:
 
 
 def test_given_properties_and_passwords_are_kept() -> None:
-    """They override the sandbox's, for internal topics too; quotes stay part of a password."""
+    """Given properties replace the sandbox's, also for internal topics; passwords keep quotes."""
     properties = properties_of(overrides={"offsets.topic.num.partitions": "7"})
     expected = {"__consumer_offsets": 7, "__transaction_state": 5}
     assert {topic.name: topic.partitions for topic in internal_topics(properties)} == expected

@@ -22,7 +22,7 @@ def broker_with(java_program: str, directory: Path, timeout_s: float) -> KafkaBr
 
 
 def test_a_format_that_takes_too_long_is_reported_with_its_limit(tmp_path: Path) -> None:
-    """The limit is that of the start; the error (exit 124) names the program."""
+    """The limit is that of the start, and the error (exit 124) names it."""
     broker = broker_with("exec sleep 30", tmp_path, 0.5)
     with pytest.raises(ServerNotReady, match=r"did not format .* within 0\.5 s") as caught:
         broker.start()

@@ -167,7 +167,7 @@ class SinkHarness:
         """Drop the task without another call, and start another from the committed offsets."""
         return self.start()
 
-    # How it is done
+    # Internals
 
     def _next_batch(self, max_records: int) -> list[SinkRecord]:
         batch: list[SinkRecord] = []

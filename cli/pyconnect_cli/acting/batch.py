@@ -35,7 +35,7 @@ UNCHANGED = "unchanged"
 
 
 class Asks(Enum):
-    """The changes that need consent: `--yes`, or an answer on a terminal."""
+    """The changes that need consent, by `--yes` or an answer on a terminal."""
 
     SEVERAL = "a change of several objects; without a terminal it goes on"
     ALWAYS = "every change; without a terminal it is refused"

@@ -123,7 +123,7 @@ class WorkerRow:
         return self.status != "healthy"
 
     def to_json(self) -> dict[str, object]:
-        """The stable form for machines."""
+        """Return the stable form for machines."""
         return {
             "url": self.url,
             "health": self.status,

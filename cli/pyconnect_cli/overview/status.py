@@ -128,7 +128,7 @@ class ClusterStatus:
         return sorted(rows, key=lambda row: (-(row.lag or 0), row.name))
 
     def to_json(self) -> dict[str, object]:
-        """The stable form for machines."""
+        """Return the stable form for machines."""
         hanging = self.look.hanging
         return {
             "healthy": self.healthy,
@@ -368,7 +368,7 @@ class ClusterRow:
         return next((text for text in self.status.look.doubts if text.startswith(LATE)), "")
 
     def to_json(self) -> dict[str, object]:
-        """The stable form for machines; a cluster that does not answer has null for numbers."""
+        """Return the stable form for machines; without an answer numbers are null."""
         status = self.status
         return {
             "context": self.name,

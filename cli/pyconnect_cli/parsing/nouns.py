@@ -145,7 +145,7 @@ def meant_line(words: Sequence[str]) -> tuple[str, ...] | None:
     """Return the command line meant by words with the verb first, as `describe connector orders`.
 
     Without a noun, the verb is a task's for `orders/0`, else the connectors', else that of the only
-    noun that has it. A file gets its `-f`. None: the first word is no verb, or the noun lacks it.
+    noun that has it. A file gets its `-f`. None: no such verb, or the noun does not have it.
     """
     verb = VERB_ALIASES.get(words[0], words[0])
     commands = known_commands()

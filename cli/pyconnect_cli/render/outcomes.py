@@ -35,7 +35,7 @@ class ObjectResult:
     more: Mapping[str, object] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, object]:
-        """The stable form for machines."""
+        """Return the stable form for machines."""
         document: dict[str, object] = {
             "name": self.name,
             "action": self.action,

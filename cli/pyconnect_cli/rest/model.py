@@ -279,7 +279,7 @@ class ConnectCluster:
     workers: frozenset[str] = frozenset()
 
     def is_same(self, other: ConnectCluster) -> bool | None:
-        """Whether both are one cluster; None when that is not known."""
+        """Return whether both are one cluster; None when that is not known."""
         if self.group_id and other.group_id:
             return self.group_id == other.group_id
         if not self.workers or not other.workers:

@@ -183,7 +183,7 @@ def test_reports_of_bad_records_are_kept() -> None:
 
 
 class Numbers(SourceTask):
-    """A source that counts; `scripted` replaces the result of `poll`."""
+    """A source that counts; tests override its `poll`."""
 
     def start(self, props: Mapping[str, str]) -> None:
         offset = self.context.offset_storage_reader.offset({"n": 1})

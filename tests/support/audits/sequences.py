@@ -77,7 +77,7 @@ class Sequences:
         raise AssertionError(f"the end of {self.topic} was not reached")
 
     def end(self, *, committed: bool = True) -> int:
-        """Return the present end offset for such readers; 0 when the topic does not exist.
+        """Return the present end offset for this isolation level; 0 when the topic does not exist.
 
         Raises AssertionError when the broker does not answer.
         """

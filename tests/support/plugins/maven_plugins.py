@@ -19,7 +19,7 @@ _LINES = Path(__file__).with_suffix(".sha256").read_text().splitlines()
 
 @dataclass(frozen=True, slots=True)
 class JavaPlugin:
-    """Its files are jars, or an archive that is unpacked."""
+    """A plugin whose files are jars, or an archive that is unpacked."""
 
     name: str
     version: str
@@ -37,7 +37,7 @@ MONGO = JavaPlugin("mongo", "1.13.0")
 RELOAD4J = JavaPlugin("reload4j", "1.2.26")
 """Not a plugin, but the library of Log4j 1 that old plugins need."""
 ICEBERG_SINK = JavaPlugin("iceberg-sink", "1.9.2")
-"""With Hadoop's clients, for files and Parquet."""
+"""The sink with Hadoop's clients, for files and Parquet."""
 NEW_ICEBERG_SINK = JavaPlugin("iceberg-1.12", "1.12.0")
 """Without file libraries: the sink starts, and fails at the first record."""
 MYSQL = JavaPlugin("debezium-mysql-2.7", "2.7.4.Final")
