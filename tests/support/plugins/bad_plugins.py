@@ -233,7 +233,7 @@ BLOCKING_CONVERTER = f"{__name__}.{BlockingConverter.__name__}"
 
 
 class IdleSource(PlainSource):
-    """A connector without records. `journal`: the file of calls. `made`: number of tasks.
+    """A connector that may sleep. `journal`: the file of calls. `made`: number of tasks.
 
     `own`: work of its own, a `thread` or a `process`. The thread asks for new task configs when the
     file `ask` appears. `refuse`: a file with which `start` fails. `stop=raise`: `stop` fails.
