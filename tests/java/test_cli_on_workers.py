@@ -145,7 +145,7 @@ BAD_PRICE = (b'{"price": "12 EUR"}', b'{"price": "7 EUR"}')
 def test_letters_of_a_java_worker_are_grouped_and_replayed(
     java_worker: SharedJavaWorker, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """The records have two causes, whatever their values; mended records pass the same sink."""
+    """Records that fail are grouped by two causes, and mended records pass the same sink."""
     command = Command(tmp_path / "home", java_worker.url, kafka_broker.bootstrap_servers)
     topic, dead, sink = (unique_name(each) for each in ("orders", "dead", "sink"))
     create_topics(kafka_broker.bootstrap_servers, [topic, dead])

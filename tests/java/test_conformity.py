@@ -254,7 +254,7 @@ def test_an_agent_answers_as_expected(workers: Workers) -> None:
 )
 @cases("story", *STORIES, ids=lambda story: story.__name__)
 def test_each_story_is_the_same_on_both(story: Story, workers: Workers, tmp_path: Path) -> None:
-    """A Java worker and an agent answer each step alike, except for masked values."""
+    """Each step of a story has the same answer on both workers, except for masked values."""
     assert differences(*told_by(story, [workers.java_url, workers.agent_url], tmp_path)) == []
 
 
@@ -280,7 +280,7 @@ def url_of_agent_with_jar(
 def test_each_story_is_the_same_with_apaches_jar(
     story: Story, java_worker: SharedJavaWorker, url_of_agent_with_jar: str, tmp_path: Path
 ) -> None:
-    """The answers are the same when the agent runs connectors and tasks in Java processes."""
+    """Stories have the same answers when the agent runs connectors and tasks in Java processes."""
     assert differences(*told_by(story, [java_worker.url, url_of_agent_with_jar], tmp_path)) == []
 
 
@@ -341,7 +341,7 @@ def test_a_plugin_that_is_not_there_is_refused_alike(workers: Workers, plugin: s
 
 
 def test_configurations_are_validated_alike(workers: Workers) -> None:
-    """Every key has the same definition, value, recommendations, errors and visibility."""
+    """Both workers validate with the same definitions, values, errors and visibility of keys."""
     different = {}
     for case in CONFIG_CASES:
         target = f"/connector-plugins/{case.connector_class}/config/validate"

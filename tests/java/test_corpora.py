@@ -107,13 +107,13 @@ def converters(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFac
 
 
 def test_converters_differ_from_apaches_by_known_rules_only(converters: Judged) -> None:
-    """Thousands of random and hand-made inputs give the same bytes, value or error."""
+    """Our converters give the same bytes, value or error as Apache's for thousands of inputs."""
     assert converters.cases > len(CONVERTER_SEEDS) * 10 * CASES
     assert not converters.differences, "\n".join(converters.differences[:5])
 
 
 def test_every_deviation_of_converters_still_exists(converters: Judged) -> None:
-    """A rule without a case would hide future mistakes."""
+    """Each known deviation of converters has a case: a rule without one would hide mistakes."""
     assert converters.unused == ({"_more_float_digits"} if converters.java_version >= 19 else set())
 
 
@@ -139,13 +139,13 @@ def transforms(
 
 
 def test_transformations_differ_from_apaches_by_known_rules_only(transforms: Judged) -> None:
-    """Thousands of random records give the same record or the same error text."""
+    """Our transformations give the same record or error as Apache's for thousands of records."""
     assert transforms.cases > len(TRANSFORM_SEEDS) * 20 * CASES
     assert not transforms.differences, "\n".join(transforms.differences[:5])
 
 
 def test_every_deviation_of_transformations_still_exists(transforms: Judged) -> None:
-    """A rule without a case would hide future mistakes."""
+    """Each known deviation of transformations has a case, except for long floats."""
     # Java 19 and newer write floats with the fewest digits; not every seed has a longer float.
     assert transforms.unused <= {"_more_float_digits"}
 
@@ -285,7 +285,7 @@ def test_the_plugins_are_those_of_kafka_connect(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Kinds, versions and locations are Kafka's; service files alone show Kafka's own plugins."""
+    """An agent finds the plugins that Kafka finds, with their kinds, versions and locations."""
     monkeypatch.setattr("pyconnect_agent.worker.plugins.java_cache", lambda: tmp_path)
     classes = compiled(kafka_runtime, {"PluginScan": SCAN.read_text()}, tmp_path / "program")
     lines = printed(kafka_runtime, classes, "PluginScan", plugin_path, mode)

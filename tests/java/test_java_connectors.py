@@ -207,7 +207,7 @@ def test_java_processes_end_with_their_task_and_their_worker(numbered: Agent) ->
 
 
 def test_java_processes_end_with_the_lease(numbered: Agent) -> None:
-    """A frozen worker process cannot renew the leases of its children."""
+    """Java processes end when a frozen worker process cannot renew their leases."""
     java = java_processes(numbered)
     assert len(java) == 2
     worker = numbered.supervisor()

@@ -142,7 +142,7 @@ def test_each_location_has_its_own_libraries_and_logs_to_the_worker(
     links: tuple[JavaLink, JavaLink],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Two tasks run at once, one of them with a transformation of the other's location.
+    """A task may have a transformation of another location, with libraries of its own.
 
     Log4j 2 has the worker's levels, whether the plugin or Kafka brings it. java.util.logging has
     them too, and each of its lines comes once.
@@ -379,7 +379,7 @@ def values(broker: SharedBroker, topic: str) -> list[bytes | None]:
 def test_each_location_runs_with_the_kafka_that_its_classes_need(
     agents: Agents, kafka_broker: SharedBroker, kafka_runtime: KafkaRuntime, tmp_path: Path
 ) -> None:
-    """Two releases run on one agent, which a Java worker cannot do."""
+    """Two releases of Kafka run on one agent, which a Java worker cannot do."""
     names = {}
     for release, version in VERSIONS.items():
         name = f"On{release.replace('.', '')}"

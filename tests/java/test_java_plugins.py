@@ -158,7 +158,7 @@ def both(kafka_broker: SharedBroker, module_servers: Servers, plugin_path: Path)
 
 
 def test_both_workers_find_the_same_plugins(both: BothWorkers) -> None:
-    """Kinds and versions are the same on both workers."""
+    """A Java worker and an agent list the same kinds and versions of plugins."""
     for target in ("/connector-plugins", "/connector-plugins?connectorsOnly=false"):
         on_java, on_agent = both.ask("GET", target)
         shared = [p for p in on_agent.json() if not is_our_own(p["class"])]
@@ -172,7 +172,7 @@ def test_both_workers_find_the_same_plugins(both: BothWorkers) -> None:
 
 
 def test_every_java_plugin_has_the_settings_that_its_jar_says(both: BothWorkers) -> None:
-    """Settings are compared for plugins with two kinds and in two locations, too."""
+    """Each plugin has the same settings on both, even with two kinds or in two locations."""
     listed = both.ask("GET", "/connector-plugins?connectorsOnly=false")[0].json()
     names = {p["class"] for p in listed if not p["class"].startswith("org.apache.kafka.connect.t")}
     different = []
@@ -185,7 +185,7 @@ def test_every_java_plugin_has_the_settings_that_its_jar_says(both: BothWorkers)
 
 @pytest.mark.parametrize("version", ["", "?version=1.0", "?version=2.0", "?version=3.0"])
 def test_versions_of_a_plugin_have_settings_of_their_own(both: BothWorkers, version: str) -> None:
-    """A request without a version shows the settings of the latest one (KIP-891)."""
+    """Without a version, a request shows the settings of the plugin's latest one (KIP-891)."""
     on_java, on_agent = both.ask("GET", f"/connector-plugins/{VERSIONED}/config{version}")
     assert on_agent.status == on_java.status
     if on_java.status == 200:
@@ -195,7 +195,7 @@ def test_versions_of_a_plugin_have_settings_of_their_own(both: BothWorkers, vers
 
 
 def test_a_plugin_finds_plugins_of_other_locations_by_name(both: BothWorkers) -> None:
-    """The plugin gets the latest versions; other classes of these locations are hidden."""
+    """A plugin gets other locations' plugins in their latest versions, but no other classes."""
     for answer in both.ask("GET", f"/connector-plugins/{NAMING}/config"):
         defaults = {key["name"]: key["default_value"] for key in answer.json()}
         assert (defaults["v.VersionedConnector"], defaults["v.Library"]) == ("2.0", "not found")
@@ -232,7 +232,7 @@ CASES_OF_SNOWFLAKE: tuple[dict[str, str | None], ...] = (
 def test_configs_of_java_connectors_are_validated_alike(
     both: BothWorkers, case: Mapping[str, str | None]
 ) -> None:
-    """Connector, converters, transformations and framework have the same findings on both."""
+    """Both workers report the same errors of connector, converters and transformations."""
     target = f"/connector-plugins/{case['connector.class']}/config/validate"
     on_java, on_agent = both.ask("PUT", target, {"name": "case", **case})
     assert validation(on_agent) == validation(on_java)

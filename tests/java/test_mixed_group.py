@@ -249,7 +249,7 @@ def test_a_class_that_only_the_agent_has_fails_on_the_java_worker(
 def test_an_unknown_class_fails_alike_on_both(
     group: MixedGroup, kafka_broker: SharedBroker
 ) -> None:
-    """State and text are the same, whichever worker has the connector."""
+    """A class that neither worker has fails with the same state and text on both."""
     java, agent = java_and_agent(group)
     for number in (0, 1):
         configure_by_hand(group, kafka_broker, f"nobodys-{number}", "org.example.Lost")

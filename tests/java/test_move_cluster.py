@@ -356,7 +356,7 @@ def move_and_return(cluster: RolledCluster, *sources: Lines | Rows) -> None:
 def test_one_worker_is_moved_and_moved_back(
     servers: Servers, kafka_broker: SharedBroker, plugin_path: Path, lines: Lines, tmp_path: Path
 ) -> None:
-    """Configs, offsets and exactly-once delivery stay."""
+    """A moved worker keeps configs, offsets and exactly-once delivery."""
     properties = {"plugin.path": str(plugin_path)}
     cluster = RolledCluster(servers, kafka_broker.bootstrap_servers, tmp_path, 1, properties)
     move_and_return(cluster, lines)

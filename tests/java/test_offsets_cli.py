@@ -148,7 +148,7 @@ def test_a_sink_is_altered_exported_reset_and_imported(
     source: tuple[str, dict[str, str], Path],
     tmp_path: Path,
 ) -> None:
-    """The command waits for the consumers of stopped tasks to leave, and reads back the offsets."""
+    """A change waits for the consumers of stopped tasks to leave, and is read back."""
     source_name, _, _ = source
     assert command("connectors", "get", source_name, "-o", "json") == 0
     topic = json.loads(command.out)["topic"]

@@ -61,7 +61,7 @@ def numbers(link: JavaLink, jar: str, **config: str) -> None:
 def test_a_group_has_one_process_and_each_member_its_records(
     connected: Connect, jar: str, options: JavaOptions, tmp_path: Path
 ) -> None:
-    """The end of a member does not affect the others; the process ends after the last one."""
+    """A member's end does not affect the other ones; the process ends after the last one."""
     first, process = connected(options)
     second, same = connected(options)
     other, another = connected(options, "other")
@@ -105,7 +105,7 @@ def test_what_a_killed_member_began_is_stopped(
 def test_a_member_that_cannot_be_stopped_ends_all(
     connected: Connect, jar: str, options: JavaOptions
 ) -> None:
-    """Java cannot end a thread, so the process ends; the others report the reason."""
+    """A task that cannot be stopped ends the shared process, and the others report the reason."""
     stays, _ = connected(options)
     numbers(stays, jar)
     gone, process = connected(options)
@@ -134,7 +134,7 @@ def test_a_killed_process_is_the_end_of_all_and_the_next_one_is_new(
 def test_only_who_knows_the_token_is_served(
     connected: Connect, options: JavaOptions, tmp_path: Path
 ) -> None:
-    """Only this user can read the file with the token."""
+    """Only this user can read the file with the token that a client must send."""
     connected(options)
     (address,) = tmp_path.glob("*/*/address")
     assert address.parent.stat().st_mode & 0o077 == 0
@@ -146,7 +146,7 @@ def test_only_who_knows_the_token_is_served(
 
 @pytest.mark.parametrize("isolation", ["connector", "location"])
 def test_a_source_in_a_shared_process_on_an_agent(world: World, isolation: str) -> None:
-    """Records and notes are as in a process of its own; the task's output is in its own log."""
+    """A source in a shared process has the same records, and its output in its own log."""
     world.source(limit="10", deed="print", agent_java_isolation=isolation)
     assert world.await_values(10) == [f"number {number}" for number in range(10)]
     world.await_note("key 9 at 10")  # behind the end of a transaction

@@ -195,7 +195,7 @@ def test_a_transactional_id_that_is_denied_is_named(secured: SecuredBroker) -> N
 def test_a_topic_that_is_denied_is_named_when_the_transaction_is_committed(
     secured: SecuredBroker,
 ) -> None:
-    """The client drops the records without sending them and reports only their number."""
+    """The commit names the denied topic: the client drops its records without an error."""
     refused = Refused(secured)
 
     def record_is_queued() -> bool:
@@ -219,7 +219,7 @@ def test_a_topic_that_is_denied_is_named_when_the_transaction_is_committed(
 def test_a_right_that_is_taken_back_is_named_where_a_record_is_refused(
     secured: SecuredBroker,
 ) -> None:
-    """The client reports `fatal error` for the record, without the cause."""
+    """The refused record names the revoked right, where the client reports `fatal error` alone."""
     refused = Refused(secured)
     topic = Resource(ResourceType.TOPIC, refused.topic)
     secured.grant([refused.grant._replace(resource=topic)])

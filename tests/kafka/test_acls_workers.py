@@ -80,7 +80,7 @@ def agents(secured: SecuredBroker, tmp_path: Path) -> Iterator[Agents]:
 def test_a_worker_refuses_enabled_when_a_grant_is_proven_to_lack(
     rule: str, secured: SecuredBroker, agents: Agents
 ) -> None:
-    """The agent exits with 3, and its log names that grant and no other."""
+    """The agent exits with 3 if a grant is missing, and its log names that grant alone."""
     worker = worker_that_lacks(rule, secured, topics_exist=True)
     process = agents.process(
         group_id=worker.properties["group.id"],
@@ -132,7 +132,7 @@ def test_a_worker_without_its_group_never_gets_ready(
 def test_a_worker_that_may_not_read_its_topics_ends_and_names_the_grant(
     rule: str, secured: SecuredBroker, agents: Agents
 ) -> None:
-    """The agent exits with 3, where a Java worker polls forever."""
+    """The agent names the grant and exits with 3, where a Java worker polls forever."""
     worker = worker_that_lacks(rule, secured, topics_exist=True)
     process = agents.process(group_id=worker.properties["group.id"], properties=worker.properties)
     process.launch()
@@ -144,7 +144,7 @@ def test_a_worker_that_may_not_read_its_topics_ends_and_names_the_grant(
 def test_a_task_is_failed_when_its_worker_may_not_read_offsets_any_more(
     secured: SecuredBroker, agents: Agents, tmp_path: Path
 ) -> None:
-    """Records written since then cannot be read, so the next position is unknown."""
+    """A task fails if its worker can no longer read offsets, as the next position is unknown."""
     worker = worker_that_lacks("W3r", secured, topics_exist=True)
     secured.grant(worker.lacks)
     agent = agents.start(group_id=worker.properties["group.id"], properties=worker.properties)
@@ -170,7 +170,7 @@ def test_a_task_is_failed_when_its_worker_may_not_read_offsets_any_more(
 def test_a_worker_that_may_not_write_fails_where_it_was_predicted(
     rule: str, secured: SecuredBroker, agents: Agents, tmp_path: Path
 ) -> None:
-    """The worker answers changes of configs with 500 and shows no states."""
+    """A worker that may not write answers changes of configs with 500 and shows no states."""
     worker = worker_that_lacks(rule, secured, topics_exist=True)
     phase = "preparing" if rule == "W7" else "disabled"
     # The check at the start would refuse the worker, so it has the grant until it has started.
@@ -218,7 +218,7 @@ def test_a_worker_that_may_not_create_its_topics_does_not_start(
 def test_where_acls_may_not_be_listed_clients_of_a_file_are_asked(
     rule: str | None, secured: SecuredBroker, tmp_path: Path
 ) -> None:
-    """The command asks as the clients of the file and needs no grant itself."""
+    """Without a right to list ACLs, the command asks with the clients of the properties file."""
     worker = worker_that_lacks(rule or "none", secured, topics_exist=True)
     file = worker_file(tmp_path, worker.properties)
     command = Pyconnect(tmp_path, NOBODY, secured.sasl)

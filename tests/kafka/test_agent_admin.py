@@ -89,7 +89,7 @@ def test_an_agent_reports_about_itself(agent: Agent) -> None:
 
 
 def test_the_configuration_in_force_hides_secrets(agents: Agents) -> None:
-    """Each key has its source; passwords are hidden, references to providers are shown."""
+    """The admin interface hides passwords and shows references to providers."""
     properties = {"ssl.key.password": "tiger", "producer.sasl.jaas.config": "x password=tiger"}
     agent = agents.start(properties=properties)
     answer = agent.call("GET", "/agent/config")
@@ -162,7 +162,7 @@ def test_a_drained_agent_gives_its_work_away_and_takes_it_back(
 
 
 def test_a_task_of_another_agent_is_pointed_to(trio: list[Agent], tmp_path: Path) -> None:
-    """The answer is 409 with the address of the task's owner, and 404 for an unknown task."""
+    """An agent answers 409 with the owner's address for another agent's task, else 404."""
     trio[0].create("source", source_config(tmp_path / "in.txt", "lines"))
     trio[0].wait_for_states("source", "RUNNING", "RUNNING")
     path = "/agent/tasks/source/0/kill"
@@ -223,7 +223,7 @@ def test_the_command_line_sees_every_agent_of_a_cluster(trio: list[Agent], tmp_p
 def test_a_frozen_worker_process_loses_its_children_and_starts_them_again(
     agent: Agent, tmp_path: Path
 ) -> None:
-    """The children end within the session timeout, and the resumed worker process joins again."""
+    """The children of a frozen worker process end within the session timeout."""
     agent.create("source", source_config(tmp_path / "in.txt", unique_name("lines")))
     agent.wait_for_states("source", "RUNNING", "RUNNING")
     before = agent.children()
@@ -265,7 +265,7 @@ def wait_for_phase(agent: Agent, phase: str) -> None:
 def test_an_agent_changes_its_phase_and_restarts_itself(
     agent: Agent, agents: Agents, tmp_path: Path
 ) -> None:
-    """The phase is in the file and in the new process; an agent without permission answers 403."""
+    """A change of phase is in the file and in the new process; without permission it is a 403."""
     guarded = agent
     agent = agents.start(properties={**QUICK, "agent.allow.phase.change": "true"})
     agent.create("source", source_config(tmp_path / "in.txt", unique_name("lines")))

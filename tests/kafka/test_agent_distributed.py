@@ -65,7 +65,7 @@ def copy_file(
 
 
 def test_a_healthy_first_start_logs_no_warning(agents: Agents) -> None:
-    """There is no warning although the topics are new and have no leaders at first."""
+    """A first start logs no warning although its topics are new and have no leaders at first."""
     log = agents.start().log()
     assert "worker has started" in log
     assert [line for line in log.splitlines() if "] WARN " in line or "] ERROR " in line] == []
@@ -166,7 +166,7 @@ def test_restarts_give_new_processes(agent_worker: Agent, tmp_path: Path, topic:
 def test_a_changed_config_reaches_the_tasks(
     agent_worker: Agent, tmp_path: Path, topic: str
 ) -> None:
-    """PATCH merges the config, and the tasks run with the task configs made from it."""
+    """PATCH merges a config, and the tasks run with the task configs made from it."""
     copy_file(agent_worker, tmp_path, topic)
     answer = agent_worker.call("PATCH", "/connectors/source/config", {"batch.size": "7"})
     assert answer.status == 200, answer.text
@@ -179,7 +179,7 @@ def test_a_changed_config_reaches_the_tasks(
 def test_a_deleted_connector_leaves_nothing(
     agent_worker: Agent, tmp_path: Path, topic: str
 ) -> None:
-    """Its processes end, its statuses and topics are deleted, and its name can be used again."""
+    """A deletion ends the processes, deletes statuses and topics, and frees the name."""
     copy_file(agent_worker, tmp_path, topic)
     assert agent_worker.call("DELETE", "/connectors/sink").status == 204
     eventually(lambda: agent_worker.states("sink") == ())
@@ -234,7 +234,7 @@ def test_no_child_outlives_a_killed_supervisor(agents: Agents, tmp_path: Path, t
 
 
 def test_a_cluster_wide_level_is_applied_here(agent_worker: Agent) -> None:
-    """The level goes through the config topic and is applied by every worker (KIP-976)."""
+    """A cluster-wide level reaches every worker through the config topic (KIP-976)."""
     path = "/admin/loggers/pyconnect_agent.herder?scope=cluster"
     assert agent_worker.call("PUT", path, {"level": "DEBUG"}).status == 204
     eventually(
@@ -273,7 +273,7 @@ MOST_BYTES = 100 * 1024 * 1024
 def test_a_thousand_stopped_connectors_take_no_processes_and_little_memory(
     agents: Agents, kafka_broker: SharedBroker
 ) -> None:
-    """A worker process and a fork server take less than 100 MiB in all."""
+    """1,000 stopped connectors and their worker take less than 100 MiB."""
     group_id = unique_name("stopped")
     write_stopped_connectors(kafka_broker.bootstrap_servers, f"{group_id}-configs", CONNECTORS)
     agent = agents.start(group_id=group_id)

@@ -46,7 +46,7 @@ def agent_worker(shared_agent: Agent) -> Agent:
 def test_a_bad_plugin_fails_alone(
     agent_worker: Agent, tmp_path: Path, where: str, how: str, expected: str
 ) -> None:
-    """The plugin is FAILED with a trace of its error; REST and the other connectors go on."""
+    """A failing plugin is FAILED with its trace, while REST and other connectors go on."""
     agent_worker.create("good", source_config(tmp_path / "in.txt", unique_name("lines")))
     agent_worker.create("bad", {"connector.class": BAD_SOURCE, where: how})
     in_task = where in ("task.start", "poll")
@@ -59,7 +59,7 @@ def test_a_bad_plugin_fails_alone(
 
 
 def test_a_config_that_is_too_large_is_refused_with_the_reason(agent_worker: Agent) -> None:
-    """Such a config can never be stored; a number with very many digits is not a number either."""
+    """A config that can never be stored is refused with its size and the limit."""
     config = {"connector.class": BAD_SOURCE, "large": "x" * 2_000_000}
     answer = agent_worker.call("PUT", "/connectors/large/config", config)
     assert answer.status == 400
@@ -77,7 +77,7 @@ def test_a_config_that_is_too_large_is_refused_with_the_reason(agent_worker: Age
 def test_a_config_that_the_topic_does_not_take_is_refused_with_the_reason(
     agents: Agents, support: str
 ) -> None:
-    """The topic's limit may be below the producer's; the leader goes on writing."""
+    """A config above the topic's limit is refused, and the leader goes on writing."""
     limit = {"config.storage.max.message.bytes": "20000"}
     agent = agents.start(properties={"exactly.once.source.support": support, **limit})
     config = {"connector.class": BAD_SOURCE, "large": "x" * 30_000}
@@ -94,7 +94,7 @@ def test_a_config_that_the_topic_does_not_take_is_refused_with_the_reason(
 
 
 def test_a_hanging_task_is_killed_when_it_is_to_stop(agent_worker: Agent) -> None:
-    """After the graceful time the process is killed, and the worker goes on at once."""
+    """A hanging task is killed after the graceful time, and the worker goes on at once."""
     name = unique_name("bad")
     agent_worker.create(name, {"connector.class": BAD_SOURCE, "poll": "hang"})
     agent_worker.wait_for_states(name, "RUNNING", "RUNNING")
@@ -106,7 +106,7 @@ def test_a_hanging_task_is_killed_when_it_is_to_stop(agent_worker: Agent) -> Non
 
 
 def test_a_hanging_connector_does_not_hold_up_others(agent_worker: Agent, tmp_path: Path) -> None:
-    """The start of one connector never returns, and all other requests are served."""
+    """A connector whose start never returns does not delay the other connectors."""
     agent_worker.create("bad", {"connector.class": BAD_SOURCE, "start": "hang"})
     agent_worker.create("good", source_config(tmp_path / "in.txt", unique_name("lines")))
     agent_worker.wait_for_states("good", "RUNNING", "RUNNING")
@@ -177,7 +177,7 @@ def test_a_killed_task_can_be_restarted(agent_worker: Agent, tmp_path: Path) -> 
 
 
 def test_an_unwritable_file_fails_the_sink_alone(agent_worker: Agent, tmp_path: Path) -> None:
-    """The trace of the sink's task names the file."""
+    """The trace of a sink that cannot write its file names the file."""
     missing = tmp_path / "missing" / "out.txt"
     agent_worker.create("sink", sink_config(missing, unique_name("lines")))
     agent_worker.wait_for_states("sink", "RUNNING", "FAILED")
@@ -186,7 +186,7 @@ def test_an_unwritable_file_fails_the_sink_alone(agent_worker: Agent, tmp_path: 
 
 
 def test_an_unknown_class_is_refused(agent_worker: Agent) -> None:
-    """The answer is 400 with Apache's text, and nothing is created."""
+    """A connector of an unknown class is refused with 400 and Apache's text."""
     body = {"name": "none", "config": {"connector.class": "NoSuchConnector"}}
     answer = agent_worker.call("POST", "/connectors", body)
     assert answer.status == 400
@@ -199,7 +199,7 @@ def test_an_unknown_class_is_refused(agent_worker: Agent) -> None:
 def test_a_topic_with_the_wrong_policy_is_refused(
     agents: Agents, kafka_broker: SharedBroker
 ) -> None:
-    """The worker exits with 2 and Apache's text, which names the policy and the property."""
+    """A topic with another cleanup policy ends the worker with exit 2 and Apache's text."""
     group_id = unique_name("agents")
     admin = Admin({"bootstrap.servers": kafka_broker.bootstrap_servers})
     topic = TopicSpec(name=f"{group_id}-offsets", settings={"cleanup.policy": "delete"})
@@ -213,7 +213,7 @@ def test_a_topic_with_the_wrong_policy_is_refused(
 
 
 def test_an_unreachable_broker_is_named(agents: Agents) -> None:
-    """The worker exits with 3 after default.api.timeout.ms and names the addresses."""
+    """Without a broker the worker exits with 3 after default.api.timeout.ms, naming addresses."""
     process = agents.process(
         properties={"bootstrap.servers": "127.0.0.1:9", "default.api.timeout.ms": "2000"}
     )
@@ -225,7 +225,7 @@ def test_an_unreachable_broker_is_named(agents: Agents) -> None:
 
 
 def test_a_signal_ends_a_worker_that_waits_for_its_broker(agents: Agents) -> None:
-    """A user does not have to wait for the deadline."""
+    """A worker that still waits for its broker ends at SIGTERM."""
     process = agents.process(
         properties={"bootstrap.servers": "127.0.0.1:9", "default.api.timeout.ms": "600000"}
     )
@@ -246,7 +246,7 @@ def test_a_signal_ends_a_worker_that_waits_for_its_broker(agents: Agents) -> Non
 def test_broken_properties_are_refused(
     agents: Agents, properties: dict[str, str], expected: str
 ) -> None:
-    """The worker exits with 2 before it starts anything, and names the file and the property."""
+    """Wrong properties end the worker with exit 2, naming the file and the property."""
     process = agents.process(properties=properties)
     process.launch()
     assert process.wait_until_exited(WAIT_S) == 2
@@ -290,7 +290,7 @@ def restarting(module_agents: Agents) -> Agent:
 def test_a_task_whose_process_is_killed_twice_comes_back_twice(
     restarting: Agent, sequences: Sequences
 ) -> None:
-    """Each number is there once, and attempts, metrics and log show the restarts."""
+    """Each number is there once after two kills, and attempts, metrics and log show them."""
     agent, name = restarting, sequences.name
     agent.create(name, sequences.config())
     for life in range(2):
@@ -316,7 +316,7 @@ def test_a_task_whose_process_is_killed_twice_comes_back_twice(
 def test_tasks_of_a_killed_process_come_back_into_one(
     restarting: Agent, sequences: Sequences
 ) -> None:
-    """The tasks share one process again, and each number is there once."""
+    """Tasks of a killed shared process share one process again, and lose no number."""
     agent, name = restarting, sequences.name
     agent.create(name, sequences.config(3, agent_isolation="connector"))
     for life in range(2):

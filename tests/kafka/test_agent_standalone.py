@@ -54,7 +54,7 @@ def test_connectors_of_the_command_line_run_and_go_on_in_a_second_life(
 def test_rest_edits_are_answered_when_done_or_refused_with_a_reason(
     agents: Agents, tmp_path: Path
 ) -> None:
-    """POST answers with the tasks after the start; stop and delete take effect.
+    """POST answers after the start, with the tasks; stop and delete take effect.
 
     Unknown connectors and tasks and internal requests get the texts of Apache's standalone worker.
     """
@@ -77,7 +77,7 @@ def test_rest_edits_are_answered_when_done_or_refused_with_a_reason(
 
 
 def test_json_files_are_read_in_both_forms(agents: Agents, tmp_path: Path) -> None:
-    """A file has a flat map, or the body of a create request with an initial state."""
+    """A JSON file may have a flat map, or the body of a create request with an initial state."""
     topic = unique_name("lines")
     process = agents.process(connectors=())
     flat = tmp_path / "flat.json"
@@ -108,7 +108,7 @@ def test_json_files_are_read_in_both_forms(agents: Agents, tmp_path: Path) -> No
 def test_a_wrong_connector_file_ends_the_worker(
     agents: Agents, connector: Mapping[str, str], expected: str
 ) -> None:
-    """The worker exits with 3 and names the file."""
+    """A wrong connector file ends the worker with exit 3, naming the file."""
     process = agents.process(connectors=(connector,))
     process.launch()
     assert process.wait_until_exited(WAIT_S) == 3
@@ -118,7 +118,7 @@ def test_a_wrong_connector_file_ends_the_worker(
 
 
 def test_an_unreadable_offsets_file_is_refused(agents: Agents, tmp_path: Path) -> None:
-    """The worker exits with 2, because offsets must not begin again by mistake."""
+    """An unreadable offsets file ends the worker with exit 2: offsets must not begin again."""
     (tmp_path / "offsets.json").write_bytes(b"\xac\xed\x00\x05 not ours")
     process = agents.process(connectors=())
     process.launch()

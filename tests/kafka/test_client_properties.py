@@ -152,13 +152,13 @@ def refused(broker: KafkaBroker, file: Path) -> list[str]:
 def test_stores_of_every_kind_serve_every_client(
     clusters: TlsClusters, tmp_path: Path, form: str
 ) -> None:
-    """The broker requires a certificate and gets one from the agent, commands and jobs."""
+    """Key stores of every format convince a broker that requires client certificates."""
     properties = {"security.protocol": "SSL", **FORMS[form](clusters)}
     assert refused(clusters.mutual, properties_file(tmp_path / "p", properties)) == []
 
 
 def test_a_login_behind_tls_serves_every_client(clusters: TlsClusters, tmp_path: Path) -> None:
-    """The login is SCRAM over TLS, with the password from a config provider."""
+    """A SCRAM login over TLS works, with the password from a config provider."""
     properties = {**clusters.scram_properties(), **trusting_store(clusters.stores, "JKS")}
     secret = properties_file(tmp_path / "secret", {"jaas": properties["sasl.jaas.config"]})
     package = "org.apache.kafka.common.config.provider"
@@ -203,7 +203,7 @@ def test_unsecured_tokens_serve_every_client(servers: Servers, tmp_path: Path) -
 def test_a_refused_certificate_is_logged_with_its_side_and_file(
     clusters: TlsClusters, client: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A broker that refuses a client's certificate only closes the connection."""
+    """The log names side and file, where a broker only closes the connection."""
     stores, others = clusters.stores, Stores(tmp_path / "others")
     gone = stores.identity("gone", datetime.now(UTC) - timedelta(days=1))
     java = {

@@ -48,7 +48,7 @@ pytestmark = pytest.mark.kafka
 
 
 def test_asking_for_a_topic_does_not_create_it(kafka_broker: SharedBroker) -> None:
-    """A topic created by a request would have the broker's settings instead of Connect's."""
+    """A request about a topic does not create it with the broker's settings."""
     settings = {"bootstrap.servers": kafka_broker.bootstrap_servers}
     admin = Admin(settings)
     asked_for, produced_to = unique_name("asked-for"), unique_name("produced-to")
@@ -106,7 +106,7 @@ RECORDS = [LogRecord(b"%d" % number, b"1") for number in range(500)]
 
 
 def test_a_batch_larger_than_the_clients_queue_is_written_whole(kafka_broker: SharedBroker) -> None:
-    """A reset of very many offsets is such a batch."""
+    """A batch larger than the client's queue, as of a large reset, is written whole."""
     topic = OffsetTopic(kafka_broker.bootstrap_servers, unique_name("batches"))
     config = {"bootstrap.servers": kafka_broker.bootstrap_servers, **SMALL_QUEUE}
     producer = LogProducer(topic.name, config, "writes")
@@ -116,7 +116,7 @@ def test_a_batch_larger_than_the_clients_queue_is_written_whole(kafka_broker: Sh
 
 
 def test_a_record_may_be_as_large_as_a_java_workers(kafka_broker: SharedBroker) -> None:
-    """The largest config of a Java worker can be written again; a larger one is refused."""
+    """A record may be as large as the largest config of a Java worker, and no larger."""
     topic = OffsetTopic(kafka_broker.bootstrap_servers, unique_name("large"))
     producer = LogProducer(
         topic.name, {"bootstrap.servers": kafka_broker.bootstrap_servers}, "writes"
@@ -129,7 +129,7 @@ def test_a_record_may_be_as_large_as_a_java_workers(kafka_broker: SharedBroker) 
 
 
 def test_a_batch_waits_for_room_until_its_deadline() -> None:
-    """The deadline ends a write when the broker takes no records from the queue."""
+    """A batch larger than the queue fails at its deadline when no record leaves the queue."""
     config = {"bootstrap.servers": f"127.0.0.1:{free_port()}", **SMALL_QUEUE}
     producer = LogProducer("nowhere", config, "writes")
     with pytest.raises(RetriableKafkaError):
@@ -141,7 +141,7 @@ MANY = 250
 
 
 def test_the_ids_of_many_tasks_are_probed(kafka_broker: SharedBroker) -> None:
-    """Each id gets an answer; without an authorizer everything is allowed."""
+    """Each of many ids gets an answer, and without an authorizer it is allowed."""
     needs = [
         Access(
             GrantOperation.WRITE, Resource(ResourceType.TRANSACTIONAL_ID, unique_name("never-used"))
@@ -156,7 +156,7 @@ def test_the_ids_of_many_tasks_are_probed(kafka_broker: SharedBroker) -> None:
 
 
 def test_the_command_line_asks_one_broker_much(kafka_broker: SharedBroker) -> None:
-    """The answers come in the order of the requests."""
+    """The answers to many requests at once come in the order of the requests."""
     names = [unique_name("absent") for _ in range(MANY)]
     requests = [
         MetadataRequest(
@@ -242,7 +242,7 @@ def test_offsets_of_a_running_source_are_not_taken_for_aborted(
 def test_stored_offsets_are_read_while_sources_write(
     kafka_broker: SharedBroker, busy_topic: str
 ) -> None:
-    """The read ends where the topic ended at its beginning."""
+    """A read of a busy topic ends where the topic ended at its beginning."""
     topics = OffsetsTopics({"bootstrap.servers": kafka_broker.bootstrap_servers}, lambda: 60.0)
     assert [place.key for place in topics.read([busy_topic])] == [KEY]
 

@@ -90,7 +90,7 @@ def test_any_worker_pauses_resumes_stops_and_deletes(cluster: Cluster, journal: 
 def test_a_task_restart_travels_from_follower_to_leader_to_owner(
     cluster: Cluster, journal: Journal
 ) -> None:
-    """After two forwards at most, only that task starts again, on the same worker."""
+    """A restart is forwarded twice at most, and the task starts again on the same worker."""
     cluster.agents[0].create("restarted", journal.config(3))
     cluster.wait_until_running({"restarted": 3})
     asker, owner = cluster.followers()
@@ -128,7 +128,7 @@ def test_a_restart_of_everything_through_a_follower_restarts_on_all_owners(
 def test_a_restart_is_refused_while_a_rebalance_is_expected(
     cluster: Cluster, journal: Journal
 ) -> None:
-    """Until the stopped tasks have ended and the group has met, a restart gets a 409."""
+    """A restart gets a 409 until stopped tasks have ended and the group has met."""
     cluster.agents[0].create("slow", journal.config(3, stop_seconds="4"))
     cluster.wait_until_running({"slow": 3})
     owner = cluster.named(cluster.owners()["slow-0"])

@@ -140,7 +140,7 @@ def test_the_tasks_of_a_killed_member_move_in_time(cluster: Cluster, journal: Jo
 
 
 def test_the_tasks_of_a_killed_leader_move_in_time(cluster: Cluster, journal: Journal) -> None:
-    """The next leader assigns the tasks at once and gets requests from every worker."""
+    """The next leader assigns a killed leader's tasks at once and serves every request."""
     start_s = running(cluster, journal)
     victim = cluster.leader()
     lost, count, since_s = tasks_at(cluster, victim), journal.starts(), time.monotonic()
@@ -156,7 +156,7 @@ def test_the_tasks_of_a_killed_leader_move_in_time(cluster: Cluster, journal: Jo
 def test_a_leader_that_froze_past_its_session_comes_back_as_a_follower(
     cluster: Cluster, journal: Journal
 ) -> None:
-    """The resumed worker gives up the tasks that have moved, so that each runs once."""
+    """A leader that was frozen past its session gives up its tasks, so that each runs once."""
     running(cluster, journal)
     frozen = cluster.leader()
     frozen_tasks, count = tasks_at(cluster, frozen), journal.starts()
@@ -197,7 +197,7 @@ def test_a_broker_restart_loses_nothing(
 def test_workers_that_cannot_reach_each_other_serve_local_requests(
     broker: KafkaBroker, tmp_path: Path, journal: Journal
 ) -> None:
-    """Only forwarding fails; the follower sends its task configs to the leader again later."""
+    """Workers that cannot reach each other serve local requests, and send task configs later."""
     port = free_port()
     with Proxy(port) as proxy, cluster_of(0, broker.bootstrap_servers, tmp_path) as pair:
         leader = pair.add(
@@ -251,7 +251,7 @@ def test_a_wedged_herder_leaves_the_group_and_comes_back(
 def test_a_worker_of_the_same_group_with_other_topics_is_reported(
     cluster: Cluster, journal: Journal
 ) -> None:
-    """The warning names the topic and both workers' offsets; the other workers go on."""
+    """The leader warns of a worker with other topics and names both; the others go on."""
     running(cluster, journal)
     other = {
         f"{kind}.storage.topic": f"{cluster.group_id}-other-{kind}"
@@ -272,7 +272,7 @@ def test_a_worker_of_the_same_group_with_other_topics_is_reported(
 def test_a_set_wall_clock_moves_no_deadline(
     kafka_broker: SharedBroker, tmp_path: Path, journal: Journal, jump_s: float
 ) -> None:
-    """Requests, restarts and the move of a dead worker's tasks take as long as before."""
+    """After a jump of the clock, requests, restarts and moves of tasks take as long as before."""
     restarts = {"agent.restart.policy": "on-failure", "agent.restart.backoff.ms": "1000"}
     servers, kind = kafka_broker.bootstrap_servers, ShiftedAgent
     with cluster_of(2, servers, tmp_path, restarts, kind=kind) as cluster:
@@ -311,7 +311,7 @@ def check_deadlines(cluster: Cluster, journal: Journal, jump_s: float) -> None:
 def test_two_operators_leave_one_configuration_that_runs(
     cluster: Cluster, journal: Journal, broker: KafkaBroker
 ) -> None:
-    """Two clients change, pause, restart and delete one connector through different workers."""
+    """Two clients that change one connector at once leave one config that runs."""
     answers: list[int] = []
 
     def operate(number: int) -> None:
@@ -353,7 +353,7 @@ def test_two_operators_leave_one_configuration_that_runs(
 def test_a_leader_that_dies_with_a_forwarded_request_is_answered_for(
     cluster: Cluster, journal: Journal
 ) -> None:
-    """The client gets an error at once; the next leader carries out the repeated request."""
+    """A client gets an error at once when the leader dies with its forwarded request."""
     leader, follower = cluster.leader(), cluster.followers()[0]
     os.kill(leader.process.pid, signal.SIGSTOP)
     answers: list[Answer] = []

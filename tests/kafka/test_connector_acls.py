@@ -93,7 +93,7 @@ def agents(
 def test_a_revoked_grant_fails_the_task_and_is_named(
     revoked: Revoked, agents: dict[str, tuple[str, Agent]], secured: SecuredBroker, tmp_path: Path
 ) -> None:
-    """The worker goes on meanwhile, and a restart is enough once the grant is back."""
+    """A revoked grant fails the task and is named; a restart is enough once the grant is back."""
     group, agent = agents[revoked.phase]
     name, topic, user = unique_name("c"), unique_name("t"), secured.user()
     lines, copied = tmp_path / "lines", tmp_path / "copied"
@@ -213,7 +213,7 @@ def test_a_source_continues_after_a_forbidden_offset_change(
 def test_a_sinks_group_stays_as_it_was_when_its_admin_client_may_not_change_it(
     agents: dict[str, tuple[str, Agent]], secured: SecuredBroker, tmp_path: Path
 ) -> None:
-    """Each answer names the refused action, and the same requests succeed once it is granted."""
+    """A refused change leaves the group as it was, and succeeds once it is granted."""
     _, agent = worker = agents["enabled"]
     # The connector is listed as a sink, because a possible source is fenced first.
     config = {**clients(secured), "connector.class": "FileStreamSink"}

@@ -269,7 +269,7 @@ def test_letters_that_retention_removes_meanwhile_are_a_conflict(letters: Letter
 
 
 def test_forgotten_offsets_are_a_conflict(letters: Letters) -> None:
-    """Without the offsets the sent letters are unknown, so nothing is sent twice."""
+    """A replay without its offsets is a conflict: what it has sent is unknown."""
     letters.write(40)
     plan = ("dlq", "replay", "--topic", letters.queue, "--all-groups", "--yes")
     letters.killed("ReplayEnded before 1", *plan)
@@ -286,7 +286,7 @@ def test_forgotten_offsets_are_a_conflict(letters: Letters) -> None:
 
 
 def test_values_are_mended_and_other_bytes_stay(letters: Letters) -> None:
-    """In a topic with other partitions, the key decides where a letter goes."""
+    """Mended values keep their other bytes, and keys decide about missing partitions."""
     letters.write(5, value=b'{"n": 1.50, "s": "\\u00e9"}')
     letters.write(5, first=5, value=b'{ "n": 2 }')
     target = unique_name("again")
@@ -306,7 +306,7 @@ def test_values_are_mended_and_other_bytes_stay(letters: Letters) -> None:
 
 
 def test_a_value_that_cannot_be_mended_stops_the_plan(letters: Letters) -> None:
-    """The error names the letter, and nothing is sent."""
+    """A value that cannot be mended stops the plan with the letter's name."""
     letters.write(5, value=b"{bad")
     plan = ("dlq", "replay", "--topic", letters.queue, "--all-groups", "--yes", "--mend", ".")
     done = letters.command(*plan)
@@ -317,7 +317,7 @@ def test_a_value_that_cannot_be_mended_stops_the_plan(letters: Letters) -> None:
 
 
 def test_a_dry_run_shows_the_plan_and_changes_nothing(letters: Letters) -> None:
-    """The plan shows groups, and offsets and counts for each partition of the queue."""
+    """A dry run shows groups, and offsets and counts for each partition of the queue."""
     letters.write(20)
     (first, *_) = letters.groups()
     plan = ("dlq", "replay", "--topic", letters.queue, "-g", first["group"], "--dry-run")
@@ -334,7 +334,7 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(letters: Letters) -> None:
 
 
 def test_a_replay_sends_at_its_rate(letters: Letters) -> None:
-    """A replay with --rate sends at most so many letters a second."""
+    """With --rate a replay sends at most so many letters a second."""
     letters.write(30)
     began_s = time.monotonic()
     assert letters.replay("--all-groups", "--rate", "20")["sent"] == 30
@@ -378,7 +378,7 @@ def test_a_connectors_letters_are_its_own(letters: Letters) -> None:
 
 
 def test_a_process_that_was_taken_over_commits_nothing(letters: Letters) -> None:
-    """Neither records nor offsets are committed; on one host the journal's lock prevents it."""
+    """A replay that another process has taken over commits neither records nor offsets."""
     settings = {"bootstrap.servers": letters.bootstrap_servers}
     places, name = [TopicPartition(letters.queue, 0)], unique_name("replay")
     at: dict[str, Any] = {"topic": letters.origin, "partition": 0, "offset": 7}
@@ -401,7 +401,7 @@ def test_a_process_that_was_taken_over_commits_nothing(letters: Letters) -> None
 
 
 def test_a_letter_that_its_target_refuses_is_named(letters: Letters) -> None:
-    """The replay stays unfinished and can be undone."""
+    """The error names a letter that its target refuses, and the replay can be undone."""
     letters.write(5, value=b"x" * 10_000)
     target = unique_name("small")
     admin = AdminClient({"bootstrap.servers": letters.bootstrap_servers})
@@ -448,7 +448,7 @@ def test_the_documented_grants_are_enough(secured: SecuredBroker, tmp_path: Path
 
 
 def test_letters_without_headers_need_a_topic(letters: Letters) -> None:
-    """Cause and origin of such letters are unknown."""
+    """Letters without headers need --to-topic, because their origin is unknown."""
     producer = Producer({"bootstrap.servers": letters.bootstrap_servers})
     producer.produce(letters.queue, "7", "key", headers=[("h", None)])
     assert producer.flush(RUN_S) == 0
@@ -465,7 +465,7 @@ def test_letters_without_headers_need_a_topic(letters: Letters) -> None:
 @pytest.mark.long(only=True)
 @pytest.mark.timeout(1000)
 def test_a_hundred_thousand_letters_land_once_under_kills(letters: Letters) -> None:
-    """Each process is killed after a few transactions, at any moment of the next one."""
+    """Each of 100,000 letters arrives once although the process is killed again and again."""
     count, kills, moments = 100_000, 0, random.Random(7)
     letters.write(count)
     arguments = ["dlq", "replay", "--topic", letters.queue, "--all-groups", "--yes"]

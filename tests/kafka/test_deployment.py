@@ -80,7 +80,7 @@ def test_a_roll_to_the_next_version_loses_and_repeats_nothing(
     sequences: Sequences,
     next_version: type[NextVersion],
 ) -> None:
-    """An exactly-once source and an exactly-once sink run while each worker is replaced."""
+    """A roll to the next version loses and repeats no record of exactly-once connectors."""
     database = tmp_path / "target.db"
     with cluster_of(2, kafka_broker.bootstrap_servers, tmp_path, ENABLED) as cluster:
         first = cluster.agents[0]

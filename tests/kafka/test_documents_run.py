@@ -274,7 +274,7 @@ def test_move_a_connector(group: Sequence[Agent], terminal: Terminal) -> None:
 def test_operate_several_clusters(
     group: Sequence[Agent], terminal: Terminal, kafka_broker: SharedBroker
 ) -> None:
-    """The two contexts of the page are two agents."""
+    """The commands for several clusters work with two agents as the page's contexts."""
     eu, us = group
     (terminal.directory / "inventory.toml").write_text(f'[[workers]]\nurl = "{eu.url}"\n')
     (terminal.directory / "connectors").mkdir()
@@ -350,7 +350,7 @@ def test_back_up_a_cluster(group: Sequence[Agent], terminal: Terminal) -> None:
 
 @pytest.mark.long(only=True)
 def test_watch_a_cluster(group: Sequence[Agent], terminal: Terminal) -> None:
-    """The page's installation is left out, because the view is installed."""
+    """The commands of the view work; its installation is left out."""
     agent = group[1]
     out = terminal.directory / "out"
     agent.create(

@@ -41,7 +41,7 @@ def cluster(
 def test_every_line_is_seen_once_and_in_order(
     cluster: Cluster, kafka_broker: SharedBroker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Worker processes, tasks and whole hosts die or freeze past their session while lines come."""
+    """Each line is seen once and in order, although workers, tasks and hosts die or freeze."""
     seed = int(os.environ.get(SEED_VARIABLE, picked_seed()))
     chaos = Chaos(
         cluster,

@@ -76,7 +76,7 @@ def family(agent: Agent) -> list[psutil.Process]:
 def test_zombie_task_after_its_worker_was_frozen(
     shared: Cluster, sequences: Sequences, settings: dict[str, str]
 ) -> None:
-    """Worker and task are frozen past the session, and the next task's records stay correct."""
+    """A frozen worker and its task do not disturb the records of the task that replaces theirs."""
     shared.agents[0].create(sequences.name, {**sequences.config(), **settings})
     shared.wait_until_running({sequences.name: 1})
     sequences.allow(40)
@@ -110,7 +110,7 @@ def test_zombie_task_after_its_worker_was_frozen(
 
 
 def test_tasks_of_followers_are_fenced_by_the_leader(shared: Cluster, sequences: Sequences) -> None:
-    """Task sets change while tasks run on both workers; signed requests reach the leader."""
+    """The leader fences tasks on both workers when task sets change."""
     agent = shared.agents[0]
     agent.create(sequences.name, sequences.config(4))
     shared.wait_until_running({sequences.name: 4})
@@ -389,7 +389,7 @@ def altered(cluster: Cluster, position: int) -> bool:
 def test_a_leader_that_dies_in_a_change_leaves_all_of_it_or_nothing(
     cluster: Cluster, sequences: Sequences, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """One leader dies in the connector's hook and one in its transaction; the next one succeeds."""
+    """A leader that dies in a change of offsets leaves all of it or nothing."""
     # Two workers die in this test.
     for _ in range(2):
         cluster.add()

@@ -85,7 +85,7 @@ def test_a_clean_life_shows_each_number_once(
 
 
 def test_killed_between_produce_and_commit(agent: Agent, sequences: Sequences) -> None:
-    """The produced records are aborted and read again: their offsets were in the transaction."""
+    """A killed task's records are aborted and read again: their offsets were in the transaction."""
     agent.create(sequences.name, {**sequences.config(), **NEVER})
     sequences.allow(50)
     sequences.wait_for(50, committed=False)
@@ -102,7 +102,7 @@ def test_killed_between_produce_and_commit(agent: Agent, sequences: Sequences) -
 
 
 def test_killed_between_commit_and_its_acknowledgement(agent: Agent, sequences: Sequences) -> None:
-    """The broker has committed without the task's knowledge: the task continues behind it."""
+    """A task that was killed after the broker's commit continues behind that commit."""
     agent.create(sequences.name, sequences.config())
     sequences.allow(30)
     sequences.check(30)
@@ -116,7 +116,7 @@ def test_killed_between_commit_and_its_acknowledgement(agent: Agent, sequences: 
 def test_a_fenced_task_fails_and_shows_nothing_of_its_transaction(
     agent: Agent, sequences: Sequences, group_id: str
 ) -> None:
-    """The later initialisation of the id wins; a restart fences it in turn and continues."""
+    """A fenced task fails; a restart fences the other producer in turn and continues."""
     agent.create(sequences.name, {**sequences.config(), **NEVER})
     sequences.allow(20)
     sequences.wait_for(20, committed=False)
@@ -157,7 +157,7 @@ def test_task_count_up_and_down(agent: Agent, sequences: Sequences, group_id: st
 
 
 def test_delete_and_re_create_under_the_same_name(agent: Agent, sequences: Sequences) -> None:
-    """The offsets and the task count of the deleted connector are still there."""
+    """A connector that is created again has its offsets and its task count."""
     agent.create(sequences.name, sequences.config(2))
     sequences.allow(30)
     sequences.check(30, 2)
@@ -173,7 +173,7 @@ def test_delete_and_re_create_under_the_same_name(agent: Agent, sequences: Seque
 def test_a_hung_poll_is_killed_and_its_successor_goes_on(
     agent: Agent, sequences: Sequences
 ) -> None:
-    """The open transaction is aborted, and none of its records is missing or doubled later."""
+    """A killed task's open transaction is aborted, and none of its records is lost or doubled."""
     agent.create(sequences.name, {**sequences.config(), **NEVER})
     sequences.allow(30)
     sequences.wait_for(30, committed=False)
@@ -209,7 +209,7 @@ def test_a_connector_ends_its_transactions_itself(
 
 
 def test_aborts_right_after_producing(agent: Agent, sequences: Sequences) -> None:
-    """The broker does not know such a transaction yet, and still ends the one before."""
+    """An abort right after producing ends the transaction before, which the broker knows."""
     settings = sequences.config(transaction_boundary="connector", every="true")
     agent.create(sequences.name, settings)
     sequences.allow(601)
@@ -257,7 +257,7 @@ def test_a_record_that_cannot_be_converted(
 def test_impossible_exactly_once_settings_fail_the_task(
     agent: Agent, sequences: Sequences, settings: dict[str, str], text: str
 ) -> None:
-    """A too long transaction timeout, records among offsets, or too few replicas fail the task."""
+    """The task fails for a too long transaction timeout, records among offsets, or few replicas."""
     given = {name: value.replace("TOPIC", sequences.topic) for name, value in settings.items()}
     agent.create(sequences.name, {**sequences.config(), **given})
     sequences.allow(10)
@@ -266,7 +266,7 @@ def test_impossible_exactly_once_settings_fail_the_task(
 
 
 def test_transaction_timeout(agent: Agent, sequences: Sequences) -> None:
-    """The broker aborts the transaction; the task fails, names what to tune, and repeats."""
+    """A task whose transaction times out fails, names what to tune, and repeats its records."""
     agent.create(
         sequences.name,
         {**sequences.config(), **NEVER, "producer.override.transaction.timeout.ms": "2000"},
@@ -292,7 +292,7 @@ def test_transaction_timeout(agent: Agent, sequences: Sequences) -> None:
 def test_an_open_transaction_is_aborted_when_its_task_ends(
     agent: Agent, sequences: Sequences, fails: bool
 ) -> None:
-    """When the task stops or fails, readers of committed records need not wait for the timeout."""
+    """The transaction of a task that stops or fails is aborted without its long timeout."""
     boundary = NEVER if fails else {"transaction.boundary": "connector"}
     timeout = {"producer.override.transaction.timeout.ms": "600000"}
     agent.create(sequences.name, {**sequences.config(), **boundary, **timeout})

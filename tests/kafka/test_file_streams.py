@@ -157,7 +157,7 @@ async def test_an_unwritable_file_fails_the_sink(streams: FileStreams, tmp_path:
 async def test_a_sink_can_begin_at_the_age_of_records(
     streams: FileStreams, tmp_path: Path, kafka_broker: SharedBroker
 ) -> None:
-    """The age works as in a Java consumer since Kafka 4.0 (KIP-1106), and later records follow."""
+    """A sink can begin at the age of records, as a Java consumer since Kafka 4.0 (KIP-1106)."""
     sink_file = tmp_path / "out"
     now_ms = round(time.time() * 1000)
     for age_h, line in ((3, b"old"), (2, b"older than the limit"), (0, b"new")):
@@ -289,7 +289,7 @@ async def test_a_stopped_source_has_committed_its_sent_records(
 async def test_an_oversized_record_fails_the_task_by_name_and_size(
     streams: FileStreams, tmp_path: Path
 ) -> None:
-    """The failure is asynchronous, as with Java's producer; earlier records are committed."""
+    """An oversized record fails the task asynchronously, and earlier records are committed."""
     source_file = tmp_path / "in"
     source_file.write_bytes(b"small\n" + b"x" * 2_000_000 + b"\n")
 
@@ -305,7 +305,7 @@ async def test_an_oversized_record_fails_the_task_by_name_and_size(
 async def test_an_oversized_record_is_skipped_when_errors_are_tolerated(
     streams: FileStreams, tmp_path: Path
 ) -> None:
-    """The task goes on behind the oversized record."""
+    """With errors.tolerance=all the task goes on behind an oversized record."""
     source_file = tmp_path / "in"
     source_file.write_bytes(b"small\n" + b"x" * 2_000_000 + b"\nlast\n")
 
@@ -368,7 +368,7 @@ def sorted_lines(path: Path) -> list[str]:
 async def test_a_pattern_has_javas_meaning(
     topics: Topics, unique_name: Callable[[str], str], tmp_path: Path
 ) -> None:
-    """Look-ahead, alternatives and subtracted classes work, which the client does not know."""
+    """A pattern may have look-ahead and subtracted classes, which the client does not know."""
     topics.create("-a1", "-b2", "-x3", "-internal", "-a1-more")
     for ending in ("-a1", "-b2", "-x3", "-internal", "-a1-more"):
         topics.produce(ending, ending)
@@ -386,7 +386,7 @@ async def test_a_pattern_has_javas_meaning(
 async def test_topics_that_come_and_go_are_followed(
     topics: Topics, unique_name: Callable[[str], str], tmp_path: Path
 ) -> None:
-    """The task goes on running with no topic at the start, then two topics, then one."""
+    """A sink of a pattern follows topics that come and go, without a new task."""
     file = tmp_path / "out"
 
     properties = {"bootstrap.servers": topics.bootstrap_servers}
@@ -408,7 +408,7 @@ async def test_topics_that_come_and_go_are_followed(
 async def test_a_topic_of_a_list_may_be_deleted_and_come_back(
     topics: Topics, unique_name: Callable[[str], str], tmp_path: Path
 ) -> None:
-    """The other topics go on; the new topic is read from its beginning, however short it is."""
+    """A deleted topic that is created again is read from its beginning, while others go on."""
     file = tmp_path / "out"
     connector = unique_name("sink")
     config = topics.sink(connector, "", file)

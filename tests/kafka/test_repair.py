@@ -94,7 +94,7 @@ def test_damaged_rows_are_repaired_audited_and_restored(
 
 @pytest.mark.long(only=True)
 def test_a_killed_repair_goes_on_where_it_ended(shop: Shop, postgres: PostgresServer) -> None:
-    """The repair is killed beside each kind of journal entry, and within a transaction."""
+    """A repair killed at any entry of its journal, or within a transaction, can be resumed."""
     sink = stopped_sink(shop, postgres, {"insert.mode": "insert", "pk.mode": "kafka"})
     whole = sink.rows()
     sink.sql("DELETE FROM orders")

@@ -222,7 +222,7 @@ def test_the_second_start_maps_the_classes_of_the_first(
 
 
 def test_a_broker_that_cannot_start_shows_why(kafka_runtime: KafkaRuntime, tmp_path: Path) -> None:
-    """The error has the end of the log of a broker that ends early."""
+    """The error of a broker that ends early has the end of its log."""
     broker = KafkaBroker(
         BrokerConfig(
             runtime=kafka_runtime,
@@ -250,7 +250,7 @@ def test_broker_properties_that_kafka_refuses_are_named(
 def test_a_broker_that_is_not_ready_in_time_leaves_no_process(
     kafka_runtime: KafkaRuntime, tmp_path: Path
 ) -> None:
-    """After the deadline the broker is stopped, and the error has the time of the wait."""
+    """A broker that is not ready in time is stopped, and the error has the time of the wait."""
     broker = KafkaBroker(
         BrokerConfig(
             runtime=kafka_runtime,

@@ -93,7 +93,7 @@ def test_another_release_is_downloaded_and_run(pyconnect: CommandLine) -> None:
 def test_releases_that_cannot_be_had_are_refused(
     pyconnect: CommandLine, options: tuple[str, ...], refusal: str
 ) -> None:
-    """The command refuses before it downloads or starts anything."""
+    """An unknown release is refused before anything is downloaded or started."""
     up = pyconnect("sandbox", "up", *options)
     assert up.returncode == 2
     assert refusal in up.stderr
@@ -103,7 +103,7 @@ def test_releases_that_cannot_be_had_are_refused(
 def test_workers_have_the_plugins_of_a_path(
     pyconnect: CommandLine, kafka_runtime: KafkaRuntime, tmp_path: Path
 ) -> None:
-    """Workers keep the path after a stop; a running worker refuses another path."""
+    """Workers keep their plugin path after a stop; a running worker refuses another path."""
     plugins = tmp_path / "plugins"
     plugins.mkdir()
     compiled_connectors(kafka_runtime, plugins)
@@ -169,7 +169,7 @@ def test_data_is_removed_only_after_a_yes(pyconnect: CommandLine) -> None:
 
 @pytest.mark.long(only=True)
 def test_using_a_sandbox_makes_it_the_current_context(pyconnect: CommandLine) -> None:
-    """Commands without an address reach the sandbox's agent and its broker."""
+    """With --use, commands without an address reach the sandbox's agent and its broker."""
     assert pyconnect("sandbox", "up", "--use").returncode == 2
     up = pyconnect("sandbox", "up", "--agent", "--use")
     assert up.returncode == 0, up.stderr

@@ -170,7 +170,7 @@ def test_sandboxes_of_different_names_do_not_meet(sandboxes: Sandboxes) -> None:
 
 
 def test_a_port_in_use_fails_and_leaves_nothing(sandboxes: Sandboxes) -> None:
-    """The command refuses a taken port; nothing runs and nothing is recorded."""
+    """A port in use is refused; nothing runs and nothing is recorded."""
     with socket.create_server((LOOPBACK, 0)) as occupied, pytest.raises(PortTaken):
         sandboxes.up(UpRequest(port=occupied.getsockname()[1]))
     with pytest.raises(SandboxNotRunning):
@@ -218,7 +218,7 @@ def commands_mentioning(text: str) -> list[str]:
 
 @pytest.mark.long(only=True)
 def test_two_ups_at_once_start_one_broker(sandboxes: Sandboxes) -> None:
-    """The second command waits for the first and finds its broker, which outlives both."""
+    """Two commands at once start one broker, which outlives both."""
     with start_up(sandboxes.root) as one, start_up(sandboxes.root) as two:
         outputs = [command.communicate(timeout=400)[0] for command in (one, two)]
     assert (one.returncode, two.returncode) == (0, 0)
@@ -231,7 +231,7 @@ def test_two_ups_at_once_start_one_broker(sandboxes: Sandboxes) -> None:
 @pytest.mark.long(only=True)
 @pytest.mark.timeout(850)
 def test_an_empty_cache_is_filled_with_the_known_jars(tmp_path: Path) -> None:
-    """All jars are downloaded with their known checksums, and progress is reported."""
+    """An empty cache is filled with all jars of known checksums, and progress is reported."""
     cache = JarCache(KAFKA_VERSION, known_checksums(), tmp_path)
     progress = RecordedProgress()
     environment = {key: value for key, value in os.environ.items() if key != "KAFKA_HOME"}

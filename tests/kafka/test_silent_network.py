@@ -179,7 +179,7 @@ BOTH = {"requests": True, "answers": True}
 def test_tasks_end_before_others_begin_while_the_network_is_silent(
     one_broker: Divided, seconds: int, directions: dict[str, bool]
 ) -> None:
-    """Tasks end within the session; afterwards statuses are true, for a new reader too."""
+    """Tasks end within the session before others start; later statuses are true."""
     (proxy,) = one_broker.brokers.proxies.values()
     silence(one_broker, proxy, seconds, directions)
 
@@ -187,7 +187,7 @@ def test_tasks_end_before_others_begin_while_the_network_is_silent(
 @pytest.mark.long(only=True)
 @cases("seconds", 40, 120)
 def test_a_coordinator_alone_falls_silent(three_brokers: Divided, seconds: int) -> None:
-    """Other brokers still name the silent one as coordinator, but its members end their tasks."""
+    """Tasks end in time although other brokers still name the silent broker as coordinator."""
     silence(three_brokers, three_brokers.coordinator(), seconds, BOTH)
 
 

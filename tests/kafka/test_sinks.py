@@ -138,7 +138,7 @@ COOPERATIVE = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
 def test_a_sink_that_finishes_when_closing_loses_and_repeats_nothing(
     outcome_of: Callable[..., Outcome], assignor: str
 ) -> None:
-    """Progress survives the rebalance: each record is put once and is in one file."""
+    """A sink that finishes its buffers in `close` has each record in one file, once."""
     outcome = outcome_of(finish=True, assignor=assignor)
     revoked = PARTITIONS if assignor == RANGE else PARTITIONS // 2
     offsets = sorted(outcome.committed_after_rebalance.values())
@@ -154,7 +154,7 @@ def test_a_sink_that_finishes_when_closing_loses_and_repeats_nothing(
 def test_a_sink_that_knows_nothing_of_closing_makes_no_progress(
     outcome_of: Callable[..., Outcome],
 ) -> None:
-    """The rebalance drops the buffers: all records are put again, and no file is ever full."""
+    """A sink that ignores `is_closing` loses its buffers in a rebalance and commits nothing."""
     outcome = outcome_of(finish=False, assignor=RANGE)
     assert all(offset < 0 for offset in outcome.committed_after_rebalance.values())
     assert all(offset < 0 for offset in outcome.committed.values())
@@ -221,7 +221,7 @@ def settled(agents: tuple[Agent, Agent]) -> bool:
 def test_a_hung_put_is_killed_and_its_task_goes_on_without_touching_its_neighbours(
     cluster: tuple[Agent, Agent], kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """The task runs again in another process, or on the other worker when its own worker stops."""
+    """A task with a hung put is killed and goes on, and neighbours keep their processes."""
     topic, flag, out = unique_name("hung"), tmp_path / "flag", tmp_path / "out"
     producer = Producer({"bootstrap.servers": kafka_broker.bootstrap_servers})
 

@@ -39,7 +39,7 @@ def asleep(agent: Agent) -> list[str]:
 def test_a_worker_with_only_sleeping_connectors_loses_its_membership_and_comes_back(
     cluster: Cluster, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """The worker has no child whose lease could end; statuses still show what runs where."""
+    """A worker without children can lose its membership; statuses still show what runs where."""
     leader, (follower,) = cluster.leader(), cluster.followers()
     names = [f"c{number}" for number in range(4)]
     for name in names:
@@ -71,7 +71,7 @@ def test_a_worker_with_only_sleeping_connectors_loses_its_membership_and_comes_b
 
 
 def test_every_request_finds_a_sleeping_connector(agents: Agents, tmp_path: Path) -> None:
-    """Validation, restart, target states, new offsets, a new config and deletion find it."""
+    """Each request about a sleeping connector works: validation, states, offsets, configs."""
     agent = agents.start()
     file = tmp_path / "in.txt"
     append_lines(file, 1, 10)

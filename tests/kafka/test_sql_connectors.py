@@ -154,9 +154,10 @@ def count(postgres: PostgresServer, database: str, query: str) -> int:
 def test_every_row_arrives_once_though_tasks_are_killed(
     agents: Agents, kafka_broker: SharedBroker, postgres: PostgresServer
 ) -> None:
-    """Every target shows a repeated row: it has no primary key, or records each write.
+    """Each row arrives once although tasks are killed; every target shows a repeated row.
 
-    Two targets refuse rows: these are in the dead letter queues, and the others come once.
+    The targets have no primary key, or record each write. Two targets refuse rows: these are in the
+    dead letter queues, and the others come once.
     """
     seed = picked_seed()
     database = postgres.new_database()

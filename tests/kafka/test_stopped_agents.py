@@ -56,7 +56,7 @@ def positions(agent: Agent) -> list[Any]:
 def test_stopped_connectors_stay_so_through_rebalances_and_restarts(
     agents: Agents, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """Old workers read PAUSED from the same record; a resume starts every task again."""
+    """Stopped connectors have no tasks after rebalances and restarts; a resume starts them."""
     group = unique_name("stopped")
     first = agents.start(group_id=group, properties=QUICK)
     size = create_both(first, tmp_path)
@@ -88,7 +88,7 @@ def test_stopped_connectors_stay_so_through_rebalances_and_restarts(
 
 
 def test_any_worker_of_the_group_takes_a_change_of_offsets(agents: Agents, tmp_path: Path) -> None:
-    """A follower forwards the request, and both workers show the result."""
+    """A follower forwards a change of offsets, and both workers show the result."""
     group = unique_name("forwarding")
     workers = [agents.start(group_id=group, properties=QUICK) for _ in range(2)]
     create_both(workers[0], tmp_path, initial_state="STOPPED")
@@ -124,7 +124,7 @@ def _answered(worker: Agent, method: str, body: Any = None) -> Any:
 def test_a_standalone_workers_offsets_are_changed_in_its_file(
     agents: Agents, tmp_path: Path
 ) -> None:
-    """The file has the offsets when the request is answered."""
+    """A standalone worker's offsets are in its file when the change is answered."""
     config = source_config(tmp_path / "in.txt", unique_name("lines"))
     append_lines(tmp_path / "in.txt", 1, 10)
     process = agents.process(connectors=({"name": "source", **config},), properties=QUICK)

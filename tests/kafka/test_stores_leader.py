@@ -55,7 +55,7 @@ def open_store(kafka_broker: SharedBroker) -> Iterator[Callable[[], ConfigStore]
 
 
 def test_a_leader_must_claim_before_it_writes(open_store: Callable[[], ConfigStore]) -> None:
-    """A target state, which any worker may write, needs no claim."""
+    """A leader must claim before it writes configs; target states need no claim."""
     store = open_store()
     with pytest.raises(PrivilegedWriteError, match="without claiming write privileges first"):
         store.put_connector_config("c", {}, None)
@@ -122,7 +122,7 @@ def single_writer(
 def test_a_config_that_the_topic_does_not_take_is_a_wrong_request(
     single_writer: tuple[TransactionalLeaderWriter, ConfigStore],
 ) -> None:
-    """The error says that the request is wrong; the leader goes on after another claim."""
+    """A config that the topic does not take is a wrong request, after which the leader goes on."""
     _, store = single_writer
     with pytest.raises(PrivilegedRecordTooLargeError, match=r"max\.message\.bytes"):
         store.put_connector_config("c", {"too": "large" * 1_000}, TargetState.STOPPED)
@@ -134,7 +134,7 @@ def test_a_config_that_the_topic_does_not_take_is_a_wrong_request(
 def test_a_failed_write_is_aborted(
     single_writer: tuple[TransactionalLeaderWriter, ConfigStore],
 ) -> None:
-    """A read to the end must not wait until the broker aborts the transaction."""
+    """A failed write is aborted at once, so that reads to the end need not wait."""
     writer, store = single_writer
     accepted = config_records.connector_config("c", {})
     refused = config_records.connector_config("c", {"too": "large" * 1_000})
@@ -147,7 +147,7 @@ def test_a_failed_write_is_aborted(
 def test_a_write_that_timed_out_can_be_claimed_and_done_again(
     single_writer: tuple[TransactionalLeaderWriter, ConfigStore],
 ) -> None:
-    """No record of the first attempt is visible."""
+    """A write that timed out leaves no record and can be repeated after a claim."""
     writer, store = single_writer
     records = [config_records.connector_config(f"c{n}", {}) for n in range(100)]
     with pytest.raises(PrivilegedWriteError):
@@ -162,7 +162,7 @@ def test_a_write_that_timed_out_can_be_claimed_and_done_again(
 def test_relinquished_privileges_must_be_claimed_again(
     open_store: Callable[[], ConfigStore],
 ) -> None:
-    """A worker that did not lead for a while cannot know whether it was fenced."""
+    """A worker that gave up its claim must claim again, because it may have been fenced."""
     store = open_store()
     store.claim_write_privileges()
     store.put_connector_config("c", {}, None)

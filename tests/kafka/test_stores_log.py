@@ -90,7 +90,7 @@ def batch(count: int, start: int = 0) -> list[LogRecord]:
 
 
 def test_a_write_is_visible_after_reading_to_the_end(open_log: Opener) -> None:
-    """Tombstones and empty values are visible, too."""
+    """A write, with tombstones and empty values, is visible after reading to the end."""
     log, reader = open_log()
     records = [*batch(20), LogRecord(b"gone", None), LogRecord(b"empty", b"")]
     log.write(records, TIMEOUT_MS)
@@ -100,7 +100,7 @@ def test_a_write_is_visible_after_reading_to_the_end(open_log: Opener) -> None:
 
 
 def test_reading_to_the_end_sees_records_of_other_workers(open_log: Opener) -> None:
-    """The read includes all records that any worker's write has acknowledged before."""
+    """A read to the end includes each record that any worker's write has acknowledged."""
     (writer, _), (log, reader) = open_log(), open_log()
     writer.write(batch(5), TIMEOUT_MS)
     log.read_to_end(TIMEOUT_MS)
@@ -131,7 +131,7 @@ def test_each_partition_is_read_in_order_without_gaps(open_log: Opener) -> None:
 
 
 def test_a_record_that_its_reader_refuses_is_lost_alone(open_log: Opener) -> None:
-    """The rest of the batch is delivered, and the read reaches the end."""
+    """A record that the reader refuses is skipped, and the read reaches the end."""
     log, reader = open_log()
     reader.refuse = b"v3"
     log.write(batch(10), TIMEOUT_MS)
@@ -140,7 +140,7 @@ def test_a_record_that_its_reader_refuses_is_lost_alone(open_log: Opener) -> Non
 
 
 def test_a_send_reports_its_delivery_and_is_then_readable(open_log: Opener) -> None:
-    """`flush` waits for the report, and a read to the end flushes first."""
+    """A sent record is reported by `flush`, and a read to the end flushes first."""
     log, reader = open_log()
     reports: list[KafkaError | None] = []
     log.send(LogRecord(b"k", b"1"), reports.append)
@@ -152,7 +152,7 @@ def test_a_send_reports_its_delivery_and_is_then_readable(open_log: Opener) -> N
 
 
 def test_an_empty_write_is_done_at_once(open_log: Opener) -> None:
-    """An empty write has nothing to wait for."""
+    """An empty write returns at once."""
     log, reader = open_log()
     log.write([], TIMEOUT_MS)
     log.read_to_end(TIMEOUT_MS)
@@ -163,7 +163,7 @@ def test_an_empty_write_is_done_at_once(open_log: Opener) -> None:
 def test_a_log_that_is_not_started_refuses_writes(
     kind: str, request: pytest.FixtureRequest
 ) -> None:
-    """A log has no producer before its start."""
+    """A log that is not started refuses writes, because it has no producer."""
     log: Log = FakeLog()
     if kind == "real":
         log = real_log(request.getfixturevalue("kafka_broker"), unique_name("log"))
@@ -175,7 +175,7 @@ def test_a_log_that_is_not_started_refuses_writes(
 def test_a_reader_that_cannot_take_the_end_of_the_first_read_ends_the_process(
     kafka_broker: SharedBroker, deaths: list[BaseException]
 ) -> None:
-    """The start, and every later read to the end, would wait forever."""
+    """The process ends if the reader fails after the first read: the start would wait forever."""
     log, reader, error = real_log(kafka_broker, unique_name("log")), Reader(), RuntimeError()
 
     def caught_up() -> None:

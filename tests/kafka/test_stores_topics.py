@@ -84,7 +84,7 @@ class Records:
 def test_an_absent_topic_is_created_compacted_with_its_settings(
     bootstrap: str, admin: Admin, started: Callable[[CompactedLog], Records]
 ) -> None:
-    """The worker's settings apply, except for the cleanup policy."""
+    """A new topic has the worker's settings, except for the cleanup policy."""
     name = unique_name("statuses")
     settings = {"partitions": "3", "segment.bytes": "2000000", "cleanup.policy": "delete"}
     properties = {f"status.storage.{key}": value for key, value in settings.items()}
@@ -104,7 +104,7 @@ def test_an_absent_topic_is_created_compacted_with_its_settings(
 def test_a_topic_that_is_not_only_compacted_is_refused(
     bootstrap: str, admin: Admin, kind: InternalTopic, key: str, purpose: str
 ) -> None:
-    """Apache's text names the policy, its danger, and the property to change."""
+    """A topic that is not only compacted is refused with Apache's text about the property."""
     name = unique_name("deleting")
     admin.create_topic(
         TopicSpec(name=name, replication_factor=1, settings={"cleanup.policy": "compact,delete"}),
@@ -125,7 +125,7 @@ def test_a_topic_that_is_not_only_compacted_is_refused(
 
 
 def test_a_topic_that_may_not_be_created_has_to_exist(bootstrap: str, admin: Admin) -> None:
-    """Apache's text names the missing topic; a topic that exists is used."""
+    """Without automatic creation a missing topic is refused with Apache's text."""
     name = unique_name("configs")
     no_creation = {"internal.topics.automatic.creation.enable": "false"}
     log = store_log(CONFIGS, bootstrap, name, no_creation)
@@ -148,7 +148,7 @@ def test_a_topic_that_may_not_be_created_has_to_exist(bootstrap: str, admin: Adm
 
 
 def test_a_config_topic_with_several_partitions_is_refused(bootstrap: str, admin: Admin) -> None:
-    """Several partitions would have no defined order."""
+    """A config topic with several partitions is refused: their order would be undefined."""
     name = unique_name("configs")
     compacted = {"cleanup.policy": "compact"}
     admin.create_topic(
@@ -166,7 +166,7 @@ def test_a_config_topic_with_several_partitions_is_refused(bootstrap: str, admin
 
 
 def test_topics_that_cannot_be_created_fail_the_start(bootstrap: str) -> None:
-    """The creation is repeated until its timeout, and then the start fails."""
+    """A creation that fails is repeated until its timeout, and then the start fails."""
     properties = {
         "status.storage.replication.factor": "3",
         "default.api.timeout.ms": "3000",
@@ -179,7 +179,7 @@ def test_topics_that_cannot_be_created_fail_the_start(bootstrap: str) -> None:
 
 
 def test_an_unreachable_broker_fails_the_start() -> None:
-    """The start fails after `default.api.timeout.ms`."""
+    """Without a broker the start fails after `default.api.timeout.ms`."""
     timeouts = {"default.api.timeout.ms": "1500", "request.timeout.ms": "1500"}
     log = store_log(CONFIGS, "127.0.0.1:1", "configs", timeouts)
     with pytest.raises(WorkerStartError):
@@ -188,7 +188,7 @@ def test_an_unreachable_broker_fails_the_start() -> None:
 
 
 def test_a_misspelt_client_property_is_a_configuration_error() -> None:
-    """The error of the client names the property."""
+    """A misspelt client property is a configuration error that names it."""
     topic = CompactedTopic(
         name="t", worker_key="k", purpose="p", partitions=1, replication_factor=1
     )
@@ -216,7 +216,7 @@ def transactional_producer(bootstrap: str) -> Producer:
 def test_reading_to_the_end_passes_transaction_markers(
     bootstrap: str, started: Callable[[CompactedLog], Records], support: str
 ) -> None:
-    """The log ends behind a marker, which no consumer gets."""
+    """A read to the end passes markers of transactions, which no consumer gets."""
     name = unique_name("configs")
     log = store_log(CONFIGS, bootstrap, name, exactly_once(support))
     reader = started(log)
@@ -239,7 +239,7 @@ def test_reading_to_the_end_passes_transaction_markers(
 def test_an_open_transaction_holds_read_committed_readers_back(
     bootstrap: str, started: Callable[[CompactedLog], Records]
 ) -> None:
-    """A read to the end must not miss records that may still be committed."""
+    """A read to the end waits for an open transaction, whose records may be committed."""
     name = unique_name("configs")
     committed = store_log(CONFIGS, bootstrap, name, exactly_once("enabled"))
     uncommitted = store_log(CONFIGS, bootstrap, name)
@@ -276,7 +276,7 @@ def murmur2(data: bytes) -> int:
 def test_keys_are_placed_where_java_workers_look(
     bootstrap: str, started: Callable[[CompactedLog], Records], kind: InternalTopic
 ) -> None:
-    """Two partitioners would leave two live records of one key."""
+    """Keys are placed as Java places them, so that each key has one live record."""
     assert murmur2(b"21") == -973932308 & 0xFFFFFFFF
     assert murmur2(b"foobar") == -790332482 & 0xFFFFFFFF
     partitions = {"offset.storage.partitions": "7", "status.storage.partitions": "7"}

@@ -87,7 +87,7 @@ def agent(request: pytest.FixtureRequest, module_agents: Agents) -> Agent:
 def test_topics_are_created_as_the_rules_say(
     agent: Agent, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """The rules apply with each delivery guarantee; an existing topic keeps its settings."""
+    """Topics get the rules of their connector with each delivery guarantee."""
     lines = tmp_path / "lines"
     lines.write_text("a line\n")
     prefix = unique_name("made")
@@ -107,7 +107,7 @@ def test_topics_are_created_as_the_rules_say(
 def test_settings_that_the_brokers_refuse_fail_the_task(
     agent: Agent, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """The trace has the brokers' reason."""
+    """Settings that the brokers refuse fail the task with the brokers' reason."""
     lines = tmp_path / "lines"
     lines.write_text("a line\n")
     topic = unique_name("refused")
@@ -173,7 +173,7 @@ def producer(bootstrap: str) -> Iterator[TaskProducer]:
 def test_records_are_in_order_in_a_topic_just_created(
     bootstrap: str, producer: TaskProducer, task: int, partitions: int, *, takes_runs: bool
 ) -> None:
-    """The producer has one request in flight and no idempotence, as in Kafka Connect."""
+    """Records of a new topic are in order: the producer has one request in flight."""
     source = Source(producer=producer)
     source.sender.takes_runs = takes_runs
     topics = [unique_name(f"new-{task}") for _ in range(TOPICS_OF_A_TASK)]

@@ -95,7 +95,7 @@ def test_a_missing_topic_or_partition_is_not_found(
 def test_a_sink_behind_a_marker_of_a_transaction_has_no_lag(
     kafka_broker: SharedBroker, tmp_path: Path, topic: str
 ) -> None:
-    """Only a consumer of uncommitted records reads aborted ones."""
+    """A marker is not lag, nor are aborted records for a sink that reads committed ones."""
     config: dict[str, str | None] = {"connector.class": "FileSink", "topics": topic}
     committed = {**config, "consumer.override.isolation.level": "read_committed"}
     sinks = {
@@ -162,7 +162,7 @@ def test_a_dead_letter_queue_is_shown_with_its_errors(
 def test_a_sink_would_get_the_newest_records_of_a_topic(
     kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """The command reads without a consumer group and does not write the sink's file."""
+    """A trial of a sink reads without a consumer group and does not write the sink's file."""
     topic, name = unique_name("lines"), unique_name("tried")
     bootstrap = kafka_broker.bootstrap_servers
     create_topics(bootstrap, [topic])

@@ -159,7 +159,7 @@ def test_the_open_transaction_of_a_dead_producer_is_terminated(
 
 
 def test_a_missing_topic_or_partition_is_an_error(topic: str, pyconnect: Pyconnect) -> None:
-    """The command exits with 3 and the name, as a typo must not look like a healthy cluster."""
+    """A missing topic or partition exits with 3 and does not look like a healthy cluster."""
     find = ("transactions", "find-hanging", "--topic", topic)
     eventually(lambda: pyconnect(*find).code == 0, WAIT_S)  # the new topic has a leader
     missing = pyconnect(*find, "--topic", "recrods")

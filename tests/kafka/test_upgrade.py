@@ -143,7 +143,7 @@ POINTS = (
 def test_a_run_killed_at_a_point_of_its_journal_is_continued(
     cluster: Cluster, tool: Tool, sequences: Sequences, point: str
 ) -> None:
-    """The second run brings every worker to the target, and the source loses nothing."""
+    """A second run after a kill brings every worker to the target without a lost record."""
     tool.upgrade_killed_at(point, "preparing")
     sequences.allow(10)
     assert "continues" in tool.must_upgrade("preparing")
@@ -158,7 +158,7 @@ def test_a_run_killed_at_a_point_of_its_journal_is_continued(
 def test_a_full_stop_skips_preparing(
     cluster: Cluster, tool: Tool, sequences: Sequences, kafka_broker: SharedBroker
 ) -> None:
-    """One at a time the change is refused; once all workers are drained it is safe."""
+    """`preparing` can be skipped only when all workers are drained first."""
     refused = tool.upgrade("enabled")
     assert refused.returncode == 9
     assert "preparing would be skipped" in refused.stderr
@@ -183,7 +183,7 @@ def test_a_full_stop_skips_preparing(
 def test_an_agent_that_may_not_change_itself_is_left_to_its_operator(
     kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """The command exits with 75 and the manual step; the same command then ends the run.
+    """An agent that may not change itself makes the command exit with 75 and the manual step.
 
     Any worker of an inventory reaches the cluster.
     """
@@ -319,7 +319,7 @@ def steps() -> list[Step]:
 
 @pytest.mark.long(only=True)
 def test_the_runbook_does_what_it_says(kafka_broker: SharedBroker, tmp_path: Path) -> None:
-    """The commands go from disabled to enabled and back."""
+    """The commands of the runbook go from disabled to enabled and back."""
     assert sum(step.arguments[1:3] in PHASED for step in steps()) >= 6
     reached = []
     with upgradable_cluster(1, kafka_broker.bootstrap_servers, tmp_path) as cluster:

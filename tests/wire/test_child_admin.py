@@ -25,7 +25,7 @@ LEASE_MS = 2_000
 
 
 async def test_every_child_is_described() -> None:
-    """The details have pid, state and memory, and for a task the time of its last poll."""
+    """The details of a child have pid, state and memory, and a task's the time of its last poll."""
     async with children_world() as w:
         task_id = await w.run_task(bad_source())
         await w.task_is(task_id, State.RUNNING)
@@ -57,7 +57,7 @@ async def test_a_connector_without_a_process_is_described_too() -> None:
 
 
 async def test_frozen_children_show_no_stacks_and_do_not_respond() -> None:
-    """Known facts come within a second, and the error of the stacks has the pid."""
+    """A frozen child's details come within a second; the error about its stacks has the pid."""
     async with children_world() as w:
         task_id = await w.running_task(bad_source())
         os.kill(w.pid(task_id), signal.SIGSTOP)
@@ -104,7 +104,7 @@ async def test_stacks_show_the_thread_that_holds_the_interpreter() -> None:
 @cases("force", False, True)
 @cases("poll", "", "hang", "hold-the-interpreter")
 async def test_a_killed_task_is_failed_with_the_reason(poll: str, *, force: bool) -> None:
-    """The rule holds whether the task stops in order or not, and it can be started again."""
+    """A killed task fails with the reason, however it ended, and can be started again."""
     async with children_world(graceful_ms=300) as w:
         task_id = await w.running_task(bad_source(poll=poll))
         w.children.kill_task(task_id, force=force, reason=REASON)
@@ -120,7 +120,7 @@ async def test_a_killed_task_is_failed_with_the_reason(poll: str, *, force: bool
 
 
 async def test_frozen_tasks_can_be_killed_and_a_stop_waits() -> None:
-    """SIGKILL needs no cooperation, and a killed task reports nothing after FAILED."""
+    """SIGKILL ends a frozen task, and a killed task reports nothing after FAILED."""
     async with children_world(graceful_ms=100) as w:
         task_id = await w.running_task(bad_source())
         os.kill(w.pid(task_id), signal.SIGSTOP)
@@ -134,7 +134,7 @@ async def test_frozen_tasks_can_be_killed_and_a_stop_waits() -> None:
 
 
 async def test_a_stop_without_a_lease_brings_no_last_commit() -> None:
-    """Another worker may run the task by then, so the task ends without a commit."""
+    """A task whose lease has expired ends without a last commit: another worker may run it."""
     async with children_world(lease_ms=LEASE_MS) as w:
         task_id = await w.run_task(bad_source())
         await w.task_is(task_id, State.RUNNING)
@@ -156,7 +156,7 @@ async def test_a_stop_without_a_lease_brings_no_last_commit() -> None:
 
 
 async def test_a_task_over_its_memory_is_ended_and_nothing_else_is() -> None:
-    """The trace has the memory that the task used, and its neighbour and its connector go on."""
+    """A task over its memory limit fails with the memory used; other processes go on."""
     async with children_world() as w:
         task_id = await w.run_task(bad_source())
         await w.task_is(task_id, State.RUNNING)
@@ -174,7 +174,7 @@ async def test_a_task_over_its_memory_is_ended_and_nothing_else_is() -> None:
 
 
 async def test_use_and_limits_are_described() -> None:
-    """A user needs the use of tasks without limits, too, to choose limits."""
+    """Details show use and limits, and the use of tasks without limits too."""
     async with children_world() as w:
         config = bad_source(agent_limit_memory_bytes=str(1 << 40), agent_limit_cpu_percent="90")
         await w.running_task(config)
@@ -188,7 +188,7 @@ async def test_use_and_limits_are_described() -> None:
 
 
 async def test_a_worker_without_processes_says_so_and_recovers() -> None:
-    """Connector and task fail with the limit that is to be checked; no start is repeated."""
+    """A process that cannot be started fails with the limits in its trace; later starts succeed."""
     launcher = Launcher(preload=(*DEFAULT_PRELOAD, "tests.support.commands.few_processes"))
     async with children_world(launcher=launcher) as w:
         config = bad_source()

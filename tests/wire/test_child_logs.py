@@ -26,7 +26,7 @@ def lines(world: ChildrenWorld, **question: Any) -> list[dict[str, Any]]:
 
 
 async def test_the_lines_before_a_crash_are_there_after_it_and_after_the_restart() -> None:
-    """The log has the process's lines, its death and its last words, then its successor's lines."""
+    """After a restart the log still has the lines, the death and the last words of the process."""
     async with children_world() as w:
         task_id = w.start_task(bad_source(poll="log-and-abort"))
         await w.task_is(task_id, State.FAILED)
@@ -66,7 +66,7 @@ async def test_secrets_do_not_reach_the_logs(tmp_path: Path, *, plain: bool) -> 
 
 
 async def test_a_file_of_each_connector_is_rotated(tmp_path: Path) -> None:
-    """There are no more files than allowed, and the first one has the newest lines."""
+    """Log files of a connector are rotated, and the first one has the newest lines."""
     logs = LogSettings(directory=tmp_path, file_bytes=1, files=2)
     async with children_world(logs=logs) as w:
         for text in ("one", "two", "three"):
@@ -77,7 +77,7 @@ async def test_a_file_of_each_connector_is_rotated(tmp_path: Path) -> None:
 
 
 async def test_a_directory_that_cannot_be_written_costs_only_its_files(tmp_path: Path) -> None:
-    """The task runs, and its lines are in memory."""
+    """A directory that cannot be written does not stop a task, whose lines stay in memory."""
     (tmp_path / "file").write_text("")
 
     async with children_world(logs=LogSettings(directory=tmp_path / "file")) as w:
@@ -89,7 +89,7 @@ WAIT_S = 30
 
 
 async def test_levels_reach_children_that_run_and_those_that_come(tmp_path: Path) -> None:
-    """Levels are applied in the order in which the worker set them."""
+    """Running and later children have the levels in the order in which the worker set them."""
     first, second = tmp_path / "first", tmp_path / "second"
 
     def config(file: Path) -> dict[str, str]:

@@ -41,7 +41,7 @@ async def restarted(w: ChildrenWorld, config: dict[str, str]) -> bool:
 
 
 async def test_a_restart_is_asked_for_once_values_expire(tmp_path: Path) -> None:
-    """The listener asks for a restart unless config.action.reload=none."""
+    """A restart is requested once values expire, unless config.action.reload=none."""
     secret = tmp_path / "secret"
     secret.write_text("value")
     unwilling = source(secret, name="d", **{"config.action.reload": "none"})
@@ -56,7 +56,7 @@ async def test_a_restart_is_asked_for_once_values_expire(tmp_path: Path) -> None
 
 
 async def test_only_other_values_are_reported_as_changed(tmp_path: Path) -> None:
-    """Tasks restart for a new secret and go on while it stays the same."""
+    """A restarted connector reports only values that have changed, so that tasks restart."""
     secret = tmp_path / "secret"
     secret.write_text("old")
     config = source(secret)
@@ -86,7 +86,7 @@ def reference(tmp_path: Path) -> str:
 
 
 async def test_a_refused_configuration_does_not_reveal_a_secret(reference: str) -> None:
-    """The secret is hidden also if the validation itself fails."""
+    """A refused config shows references instead of secrets, also if the validation fails."""
     async with children_world(PROVIDERS) as w:
         config = {**SOURCE, "producer.override.batch.size": reference}
         with pytest.raises(InternalError) as raised:
@@ -96,7 +96,7 @@ async def test_a_refused_configuration_does_not_reveal_a_secret(reference: str) 
 
 
 async def test_a_failing_task_does_not_reveal_a_part_of_its_setting(reference: str) -> None:
-    """The plugin quotes a part of a longer value."""
+    """A trace shows the reference even if a plugin quotes a part of a longer value."""
     config = {**SOURCE, "login": f"alice:{reference}", "task.start": "quote"}
 
     async with children_world(PROVIDERS) as w:

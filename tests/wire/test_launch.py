@@ -71,7 +71,7 @@ def test_exit_codes_are_of_their_processes() -> None:
 
 
 def test_a_fork_server_that_was_killed_is_replaced(launcher: Launcher) -> None:
-    """The next process is a child of another fork server."""
+    """A killed fork server is replaced at the next start."""
     before = launch(launcher, "run")
     server = psutil.Process(before.pid).parent()
     assert server is not None
@@ -117,7 +117,7 @@ def test_a_forked_server_has_the_modules_of_its_parent() -> None:
 
 
 def test_last_words_keep_beginning_and_end() -> None:
-    """Last words of any length fit into a pipe at once."""
+    """Last words of any length keep their beginning and end and fit into a pipe."""
     launched = launch(scripted_launcher(), "long-last-words")
     assert exit_code(launched) == 1
     words = launched.last_words
@@ -141,7 +141,7 @@ def test_last_words_keep_beginning_and_end() -> None:
     ),
 )
 def test_a_child_that_fails_before_its_job_says_why(frame: bytes, reason: str) -> None:
-    """The real host has neither a mask nor a log at that time."""
+    """A child that fails before its job reports the reason."""
     launched = shared_launcher().launch()
     launched.connection.sendall(frame)
     assert exit_code(launched) == 1
@@ -159,7 +159,7 @@ def test_orphans_end() -> None:
 def test_a_fork_server_that_does_not_answer_is_replaced(
     launcher: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The children of the fork server live on, and it ends with the launcher."""
+    """A fork server that does not answer is replaced, and its children live on."""
     first = launch(launcher, "run")
     assert first.connection.recv(1)
     server = psutil.Process(first.pid).parent()
@@ -180,7 +180,7 @@ def test_a_fork_server_that_does_not_answer_is_replaced(
 
 
 def test_the_end_of_a_process_is_seen_while_its_fork_server_is_stopped(launcher: Launcher) -> None:
-    """The launcher also gets the exit code."""
+    """The launcher gets an exit code while the fork server is stopped."""
     launched = launch(launcher, "hang")
     server = psutil.Process(launched.pid).parent()
     assert server is not None

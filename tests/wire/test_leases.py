@@ -88,7 +88,7 @@ def supervised(supervisor: Supervised) -> Iterator[Supervised]:
 
 
 def test_a_frozen_worker_process_loses_its_child(supervised: Supervised) -> None:
-    """The child ends within its lease, and the resumed worker process learns of it."""
+    """The child of a frozen worker process ends within its lease, which the worker learns later."""
     supervised.signal(signal.SIGSTOP, supervisor=True)
     started = time.monotonic()
     eventually(lambda: not supervised.child_lives())
@@ -98,7 +98,7 @@ def test_a_frozen_worker_process_loses_its_child(supervised: Supervised) -> None
 
 
 def test_a_frozen_child_goes_on_where_it_was(supervised: Supervised) -> None:
-    """The worker process has renewed the lease, so that no other worker may run the task."""
+    """A frozen child keeps its lease, which its worker process renews."""
     supervised.freeze(child=True)
     supervised.signal(signal.SIGCONT, child=True)
     end = time.monotonic() + 2 * LEASE_MS / 1000
@@ -108,7 +108,7 @@ def test_a_frozen_child_goes_on_where_it_was(supervised: Supervised) -> None:
 
 @cases("first", "supervisor", "child")
 def test_a_child_frozen_with_its_worker_ends_awake(supervised: Supervised, first: str) -> None:
-    """A lease that was issued after the last one had expired does not count."""
+    """A child that was frozen with its worker process ends: later leases do not count."""
     supervised.freeze(supervisor=True, child=True)
     supervised.signal(signal.SIGCONT, **{first: True})
     if first == "supervisor":
@@ -137,7 +137,7 @@ async def test_a_child_without_a_lease_ends_itself() -> None:
 
 
 async def test_a_worker_without_its_membership_renews_no_lease() -> None:
-    """Another worker may have the tasks, so the children end within their term."""
+    """Without its membership a worker renews no lease: others may have its tasks."""
     async with children_world(lease_ms=LEASE_MS) as w:
         member = True
         w.children.connect(w.listener, confirmed_s=lambda: time.monotonic() if member else None)
@@ -150,7 +150,7 @@ async def test_a_worker_without_its_membership_renews_no_lease() -> None:
 
 
 async def test_a_lease_ends_one_term_after_the_membership_was_last_confirmed() -> None:
-    """The term does not begin at the last renewal, which came later."""
+    """A lease ends one term after the last confirmed membership, not after the last renewal."""
     async with children_world(lease_ms=LEASE_MS) as w:
         last_s: list[float] = []
         w.children.connect(
@@ -166,7 +166,7 @@ async def test_a_lease_ends_one_term_after_the_membership_was_last_confirmed() -
 
 
 async def test_renewed_leases_keep_a_child_alive() -> None:
-    """Several terms pass, and the task still responds."""
+    """A child whose lease is renewed responds after several terms."""
     async with children_world(lease_ms=LEASE_MS) as w:
         task_id = await w.running_task(bad_source())
         pid = w.pid(task_id)

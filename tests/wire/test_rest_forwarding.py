@@ -163,7 +163,7 @@ def test_answers_that_are_none_are_errors(response: bytes, message: str) -> None
 
 @cases("permanent", True, False)
 def test_a_permanent_error_is_relayed_as_permanent(permanent: bool) -> None:
-    """The mark is kept when a follower forwards the request."""
+    """The mark of a permanent error is kept when a follower forwards the request."""
     leader_herder = FakeHerder()
     error = InternalError("Denied on purpose", permanent=permanent)
     leader_herder.failures = {requests.PutConnectorConfig: error}
@@ -189,7 +189,7 @@ def test_a_permanent_error_is_relayed_as_permanent(permanent: bool) -> None:
 
 
 def test_a_wrong_store_is_reported_when_it_is_needed() -> None:
-    """A wrong TLS setting of the sender is reported as such, not as a network failure."""
+    """A wrong TLS setting of the sender is not reported as a network failure."""
 
     async def send() -> None:
         def broken() -> None:
@@ -206,7 +206,7 @@ def test_a_wrong_store_is_reported_when_it_is_needed() -> None:
 
 
 def test_a_user_of_a_certificate_is_kept_from_worker_to_worker(tmp_path: Path) -> None:
-    """The follower signs the certificate's name, and the leader checks users too."""
+    """The leader knows the user of a certificate that the follower has checked."""
     authority = trustme.CA()
     properties = {
         "listeners": "https://localhost:0",

@@ -45,7 +45,7 @@ def worker_url() -> Iterator[str]:
 
 
 def test_answers_over_a_socket_are_those_of_apache(worker_url: str) -> None:
-    """The HTTP server does not change the application's answer."""
+    """The HTTP server does not change the application's answers, which are Apache's."""
     wrong = {
         each.name: found
         for each in SCENARIOS
@@ -82,7 +82,7 @@ def test_no_content_has_neither_length_nor_type(worker_url: str) -> None:
 
 
 def test_requests_share_a_connection_and_chunked_bodies_are_read(worker_url: str) -> None:
-    """A connection stays open, and a body may come in chunks."""
+    """Requests share a connection, and a body may come in chunks."""
     chunked = (
         b"PUT /connectors/x/config HTTP/1.1\r\nHost: w\r\nTransfer-Encoding: chunked\r\n"
         b"Content-Type: application/json\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
@@ -99,7 +99,7 @@ def test_requests_share_a_connection_and_chunked_bodies_are_read(worker_url: str
 
 
 def test_the_worker_keeps_its_signals(tmp_path: Path) -> None:
-    """The server installs no signal handler: SIGTERM keeps the process's own."""
+    """The server installs no signal handler, so that SIGTERM keeps the process's own."""
     script = tmp_path / "serve.py"
     script.write_text(
         "import asyncio, signal, sys\n"
@@ -136,7 +136,7 @@ def test_the_worker_keeps_its_signals(tmp_path: Path) -> None:
 
 
 def test_a_body_that_never_comes_is_given_up() -> None:
-    """A stalled client has the time of a request and then gets an error."""
+    """A client that does not send its body gets an error after the time of a request."""
     services = Services(
         herder=FakeHerder(), forwarder=Forwarder(WorkerClient()), request_timeout_ms=50
     )
@@ -195,7 +195,7 @@ def test_advertised_settings_win_over_the_listener() -> None:
 
 
 def test_a_port_in_use_is_a_start_error_that_names_the_listener() -> None:
-    """The error names the address that is in use."""
+    """A port in use is an error that names the listener."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         server = RestServer(rest_config(listeners=f"http://127.0.0.1:{port}"))
@@ -204,7 +204,7 @@ def test_a_port_in_use_is_a_start_error_that_names_the_listener() -> None:
 
 
 def test_connections_are_refused_until_the_worker_can_answer() -> None:
-    """A worker searches its brokers first, and no client has to wait for that."""
+    """Connections are refused until the worker has found its brokers."""
 
     async def run() -> None:
         server = RestServer(rest_config(listeners="http://127.0.0.1:0,http://:0"))
@@ -219,7 +219,7 @@ def test_connections_are_refused_until_the_worker_can_answer() -> None:
 
 
 def test_a_port_that_was_taken_after_all_is_a_start_error_that_names_the_listener() -> None:
-    """Two workers that start at once may both bind a port, and one of them listens first."""
+    """A port that another worker listens on first is an error that names the listener."""
 
     async def run() -> None:
         first = RestServer(rest_config())
@@ -238,7 +238,7 @@ def test_a_port_that_was_taken_after_all_is_a_start_error_that_names_the_listene
 
 @cases("netloc", "127.0.0.1:99999", "127.0.0.1:-1", f"{'a' * 64}.b:0", "a..b:0")
 def test_an_address_that_cannot_be_is_a_start_error_that_names_the_listener(netloc: str) -> None:
-    """Ports may be out of range, and labels of host names too long or empty."""
+    """An impossible port or host name is an error that names the listener."""
     server = RestServer(rest_config(listeners=f"http://{netloc}"))
     with pytest.raises(WorkerStartError, match=f"Unable to listen on http://{netloc}: "):
         server.bind()
@@ -301,7 +301,7 @@ def test_root_answers_while_the_herder_is_not_ready() -> None:
 
 
 def test_stop_lets_a_request_end_within_its_time() -> None:
-    """An earlier request is answered, and new connections are refused."""
+    """A stop waits for earlier requests and refuses new connections."""
 
     async def run() -> tuple[Answer, bool]:
         herder = _SlowHerder()
@@ -364,7 +364,7 @@ def test_wait_raises_when_a_server_dies() -> None:
 
 
 def test_one_access_line_per_request(caplog: pytest.LogCaptureFixture) -> None:
-    """The line has client, request, status, length and milliseconds."""
+    """Each request has one access line, with client, status, length and milliseconds."""
     with (
         caplog.at_level(logging.INFO, "pyconnect_agent.rest.access_log"),
         serving(rest_config(), FakeHerder()) as server,
@@ -406,7 +406,7 @@ def _environment() -> dict[str, str]:
 
 
 def test_listeners_are_open_on_loopback_only() -> None:
-    """Without credentials other addresses get a 401; the REST API stays open to them."""
+    """The admin interface needs no credentials on loopback and answers 401 elsewhere."""
     with serving(rest_config(), FakeHerder(), FakeAdmin()) as server:
         url = f"http://{server.listeners[0].netloc}"
         assert call_url(url, "GET", "/agent").status == 200
@@ -418,7 +418,7 @@ def test_listeners_are_open_on_loopback_only() -> None:
 
 
 def test_admin_listeners_take_it_over() -> None:
-    """REST listeners answer 404, and the admin listeners serve nothing else."""
+    """With `admin.listeners` only those listeners serve the admin interface."""
     config = rest_config(admin_listeners="http://127.0.0.1:0")
     with serving(config, FakeHerder(), FakeAdmin()) as server:
         main = f"http://{server.listeners[0].netloc}"
@@ -429,7 +429,7 @@ def test_admin_listeners_take_it_over() -> None:
 
 
 def test_metrics_have_listeners_of_their_own() -> None:
-    """They need no credentials on any interface and serve nothing else of the admin interface."""
+    """Metrics listeners need no credentials and serve nothing else of the admin interface."""
     config = rest_config(agent_metrics_listeners="http://:0", admin_listeners="http://127.0.0.1:0")
     with serving(config, FakeHerder(), FakeAdmin()) as server:
         url = f"http://127.0.0.1:{server.metrics_listeners[0].port}"
@@ -443,13 +443,13 @@ def test_metrics_have_listeners_of_their_own() -> None:
 
 
 def test_no_admin_listeners_no_interface() -> None:
-    """With an empty list no listener serves the admin interface."""
+    """An empty list of admin listeners turns the admin interface off."""
     with serving(rest_config(admin_listeners=""), FakeHerder(), FakeAdmin()) as server:
         assert call_url(f"http://{server.listeners[0].netloc}", "GET", "/agent").status == 404
 
 
 def test_tokens_open_a_listener_on_every_interface(tmp_path: Path) -> None:
-    """A loopback listener requires tokens too."""
+    """With tokens the admin interface is open on every interface, and loopback needs them too."""
     tokens = tmp_path / "tokens"
     tokens.write_text("token\n")
     config = rest_config(
@@ -464,7 +464,7 @@ def test_tokens_open_a_listener_on_every_interface(tmp_path: Path) -> None:
 
 
 def test_a_missing_credentials_file_is_found_before_anything_is_served(tmp_path: Path) -> None:
-    """The error names the key and the file."""
+    """A missing credentials file is an error that names the key and the file."""
     config = rest_config(agent_admin_basic_auth_file=str(tmp_path / "missing"))
     with pytest.raises(WorkerConfigError, match=r"agent\.admin\.basic\.auth\.file.*missing"):
         RestServer(config).bind()

@@ -88,7 +88,7 @@ CASES = {
 def test_a_refused_certificate_is_reported_with_its_side_and_file(
     case: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Both sides log it; the worker logs it once and serves other clients."""
+    """Client and worker log a refused certificate with its side and file, the worker once."""
     stores = {name: Stores(tmp_path / name) for name in ("ours", "theirs")}
     past = datetime.now(UTC) - timedelta(days=1)
     identities = {
@@ -136,7 +136,7 @@ def asked(config: WorkerConfig, url: str) -> str:
 
 
 def test_a_certificate_that_expires_ends_no_connection(tmp_path: Path) -> None:
-    """Open connections are served, and new clients get the reason."""
+    """An expired certificate ends no open connection, and new clients get the reason."""
     stores = Stores(tmp_path / "stores")
     end = datetime.now(UTC) + timedelta(seconds=3)
     config = rest_config(
@@ -161,7 +161,7 @@ def test_a_certificate_that_expires_ends_no_connection(tmp_path: Path) -> None:
 
 
 def test_keys_may_be_given_as_text(authority: trustme.CA) -> None:
-    """Key, chain and trusted certificates need no files."""
+    """Key, chain and trusted certificates may be texts instead of files."""
     certificate = authority.issue_cert("localhost")
     settings = {
         "ssl.keystore.key": certificate.private_key_pem.bytes().decode(),
@@ -186,7 +186,7 @@ def test_keys_may_be_given_as_text(authority: trustme.CA) -> None:
     ),
 )
 def test_wrong_tls_settings_are_reported(settings: dict[str, object], message: str) -> None:
-    """The error at the start names the key of the setting."""
+    """A wrong TLS setting is an error at the start that names its key."""
     with pytest.raises(WorkerConfigError, match=message):
         server_context(settings)
 
@@ -219,7 +219,7 @@ def test_stores_of_a_java_worker_serve_as_they_are(tmp_path: Path, form: str) ->
 
 
 def test_a_store_that_is_none_is_refused_with_the_way_out(tmp_path: Path) -> None:
-    """The error has the supported formats."""
+    """A store of another format is refused with the supported formats."""
     store = tmp_path / "store.jceks"
     store.write_bytes(b"\xce\xce\xce\xce")
     with pytest.raises(WorkerConfigError, match=r"neither JKS nor PKCS#12 nor PEM; keytool"):

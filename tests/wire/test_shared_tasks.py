@@ -50,7 +50,7 @@ def gone(pid: int) -> bool:
 
 
 async def test_tasks_share_a_process_that_ends_after_the_last_of_them() -> None:
-    """A task that stops or fails does not affect the others, and a new one joins them."""
+    """Tasks share a process until the last one ends; a failed one does not affect the others."""
     async with sharing() as w:
         await start(w, FIRST, SECOND)
         pid = w.pid(FIRST)
@@ -84,7 +84,7 @@ async def test_each_connector_has_a_process_for_its_tasks() -> None:
 
 
 async def test_a_task_that_hangs_ends_the_others_with_it() -> None:
-    """Python cannot end a thread, so the other tasks fail with the name of the hanging one."""
+    """A task that hangs ends its process, and the other tasks' traces name it."""
     async with sharing(graceful_ms=300) as w:
         await start(w, FIRST)
         pid = w.pid(FIRST)
@@ -113,7 +113,7 @@ async def test_the_end_of_the_process_is_the_end_of_all(poll: str, text: str) ->
 
 
 async def test_a_killed_process_fails_its_tasks_and_a_killed_task_its_process() -> None:
-    """A signal fails all tasks; after `tasks kill` only the killed task has the given reason."""
+    """A killed process fails all its tasks, and `tasks kill` fails them with their process."""
     async with sharing() as w:
         await start(w, FIRST, SECOND)
         os.kill(w.pid(FIRST), signal.SIGKILL)
@@ -130,7 +130,7 @@ async def test_a_killed_process_fails_its_tasks_and_a_killed_task_its_process() 
 
 
 async def test_each_line_is_in_the_log_of_its_task() -> None:
-    """A line of a thread that the plugin started is in its task's log, too."""
+    """Each line is in the log of its task, also a line of a thread that the plugin started."""
     async with sharing() as w:
         await start(w, FIRST, SECOND, task_start="log-in-thread")
 

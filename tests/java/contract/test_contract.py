@@ -158,7 +158,7 @@ def test_a_task_that_takes_results_slowly_is_not_polled_meanwhile(world: World) 
 
 
 def test_metadata_of_a_record_has_the_sizes_of_its_key_and_value(world: World) -> None:
-    """The sizes are in bytes as serialized, and the size of a null key is -1."""
+    """`RecordMetadata` has the serialized sizes of key and value, and -1 for a null key."""
     world.source("note sizes")
     world.poll()
     ((key, value),) = [(record.key, record.value) for record in world.polled()]
@@ -240,7 +240,7 @@ def test_nothing_is_polled_after_a_failure(world: World) -> None:
 
 
 def test_a_failure_that_cannot_be_reported_ends_the_process(world: World) -> None:
-    """The process ends so that the task does not wait forever for a poll."""
+    """The process ends if it cannot report a failure; else the task would wait forever."""
     world.source("fail without a message")
     world.poll()
     assert world.link.batches.get(timeout=WAIT_S) is None
@@ -248,7 +248,7 @@ def test_a_failure_that_cannot_be_reported_ends_the_process(world: World) -> Non
 
 
 def test_polls_are_repeated_after_kafkas_own_errors(world: World) -> None:
-    """Retriable errors of Kafka's clients are retriable in `poll`, as in Kafka's worker."""
+    """A poll that fails with a retriable error of Kafka's clients is repeated."""
     world.source("time out")
     for _ in range(2):
         world.poll()
@@ -256,7 +256,7 @@ def test_polls_are_repeated_after_kafkas_own_errors(world: World) -> None:
 
 
 def test_a_failed_poll_may_request_a_commit(world: World) -> None:
-    """The commit covers the records of earlier polls; the next poll is another transaction."""
+    """A commit requested by a failing poll covers the records of earlier polls alone."""
     world.source("commit and fail", exactlyOnce=True, boundaries=True)
     world.poll()
     assert world.polled().batch.facts["commit"] is True
@@ -300,7 +300,7 @@ def test_a_failed_record_is_shown_as_kafkas_worker_logs_it(world: World) -> None
 
 
 def test_each_plugin_is_called_with_its_loader(world: World) -> None:
-    """The context class loader is that of the plugin, even outside the connector's location."""
+    """Each plugin runs with its own class loader, even outside the connector's location."""
     stage = world.plugin("Change", predicate=world.plugin("Always"))
     world.source("", transforms=[stage])
     world.poll()
@@ -375,7 +375,7 @@ def test_puts_are_not_repeated_after_kafkas_own_errors(world: World) -> None:
 
 
 def test_nothing_is_put_after_an_error_of_a_converter(world: World) -> None:
-    """A Java Error cannot be tolerated, so the next frame is not put either."""
+    """After a Java Error of a converter, which cannot be tolerated, nothing more is put."""
     sink = Consumed(world)
     first, second = sink.begin("a", "broken"), sink.begin("b")
     end = first()
@@ -391,7 +391,7 @@ def test_a_report_cannot_be_cancelled(world: World) -> None:
 
 
 def test_nothing_is_put_after_a_report_that_was_refused(world: World) -> None:
-    """The worker fails the task after the current put, even if the task catches the exception."""
+    """After a refused report, the worker fails the task even if the task catches the exception."""
     sink = Consumed(world, tolerates_all=False, reportsErrors=True)
     first, second = sink.begin("errant", "a"), sink.begin("b")
     assert (first().taken, second().taken) == (1, 0)
@@ -402,26 +402,26 @@ def test_nothing_is_put_after_a_report_that_was_refused(world: World) -> None:
 
 
 def test_an_interrupt_ends_only_the_wait_before_a_repetition(world: World) -> None:
-    """A plugin that interrupts its own thread only ends the wait before its repetition."""
+    """An interrupt of the task's thread shortens only the wait before a repetition."""
     sink = Consumed(world, retryTimeoutMs=-1, retryDelayMaxMs=60_000)
     assert sink.begin("interrupt")().error is None
     assert (world.noted("put"), sink.failures) == (["put interrupt"], [])
 
 
 def test_no_offsets_of_a_commit_are_a_mistake(world: World) -> None:
-    """A null of `preCommit` is None, which fails the task; an empty map commits nothing."""
+    """A null returned by `preCommit` is None, not an empty map, and fails the task later."""
     assert Consumed(world).task.pre_commit({PLACE: 1}) is None
 
 
 def test_a_commit_is_requested_before_the_call_ends(world: World) -> None:
-    """The request arrives before `preCommit` returns, to be dropped as in Kafka's worker."""
+    """A commit requested within `preCommit` is known before the call returns."""
     sink = Consumed(world)
     sink.task.pre_commit({PLACE: 1})
     assert sink.context.commit_requested.is_set()
 
 
 def test_partitions_that_could_not_be_opened_are_not_assigned(world: World) -> None:
-    """Another task may have these partitions when the next ones are opened."""
+    """Partitions whose `open` failed are not in the assignment: another task may have them."""
     sink = Consumed(world)
     with pytest.raises(RetriableException):
         sink.task.open([TopicPartition("fails", 0)])

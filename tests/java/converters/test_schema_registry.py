@@ -206,7 +206,7 @@ def test_the_subject_follows_its_strategy(
     registry: SchemaRegistryClient,
     unique_name: Names,
 ) -> None:
-    """The subject is the topic, the record or both; keys and values have subjects of their own."""
+    """The subject has the topic, the record or both; keys and values differ."""
     topic, name = unique_name("orders"), f"com.example.R{unique_name('r').replace('-', '')}"
     schema = SchemaBuilder.struct().name(name).field("n", INT64_SCHEMA).build()
     value = Struct(schema).put("n", 1)
@@ -236,7 +236,7 @@ def test_without_registration_an_unknown_schema_is_refused(
 def test_a_registry_that_cannot_be_reached_is_retriable(
     kind: type[RegistryConverter], converter_of: Make
 ) -> None:
-    """The converter raises RetriableException, so that errors.retry.timeout applies."""
+    """A registry that is down raises RetriableException, so that errors.retry.timeout applies."""
     converter = converter_of(kind, schema_registry_url="http://127.0.0.1:1")
     with pytest.raises(RetriableException, match="could not be reached"):
         converter.from_connect_data("t", [], ORDER, full_order())
@@ -256,7 +256,7 @@ def test_a_message_without_schema_id_is_refused(
 def test_an_id_that_the_registry_does_not_know_is_bad_data(
     kind: type[RegistryConverter], converter_of: Make
 ) -> None:
-    """The DataException names the id."""
+    """An unknown schema id raises DataException with the id."""
     with pytest.raises(DataException, match="id 99999999"):
         converter_of(kind).to_connect_data("t", [], b"\0" + (99999999).to_bytes(4, "big") + b"x")
 
@@ -276,7 +276,7 @@ def test_a_damaged_message_is_bad_data(
 
 @pytest.mark.parametrize("kind", CONVERTERS)
 def test_a_schemaless_map_is_refused(kind: type[RegistryConverter], converter_of: Make) -> None:
-    """A map without schema has nothing to register."""
+    """A map without schema is refused, because there is no schema to register."""
     with pytest.raises(DataException, match="without a schema"):
         converter_of(kind).from_connect_data("t", [], None, {"a": 1})
 
@@ -284,7 +284,7 @@ def test_a_schemaless_map_is_refused(kind: type[RegistryConverter], converter_of
 def test_an_incompatible_schema_is_refused_by_the_registry(
     converter_of: Make, registry: SchemaRegistryClient, unique_name: Names
 ) -> None:
-    """Under BACKWARD compatibility a field cannot change its type."""
+    """The registry refuses a changed type of a field under BACKWARD compatibility."""
     topic = unique_name("orders")
     registry.set_compatibility(f"{topic}-value", "BACKWARD")
     converter = converter_of(AvroConverter)
@@ -301,7 +301,7 @@ def test_an_incompatible_schema_is_refused_by_the_registry(
 def test_use_latest_version_writes_with_the_schema_of_the_subject(
     converter_of: Make, registry: SchemaRegistryClient, unique_name: Names
 ) -> None:
-    """A field that only the latest schema has gets its default."""
+    """With use.latest.version a field that only the latest schema has gets its default."""
     topic = unique_name("orders")
     latest = (
         '{"type":"record","name":"V","namespace":"com.example","fields":['
@@ -325,7 +325,7 @@ def test_use_latest_version_writes_with_the_schema_of_the_subject(
 def test_a_scalar_without_schema_is_written_with_the_one_it_suggests(
     schema: Schema, value: object, converter_of: Make, unique_name: Names
 ) -> None:
-    """The schema is that of the Python type, as with Confluent's Avro converter."""
+    """A value without schema gets the schema of its type, as with Confluent's Avro converter."""
     converter, topic = converter_of(AvroConverter), unique_name("scalars")
     message = converter.from_connect_data(topic, [], None, value)
     assert converter.to_connect_data(topic, [], message) == (schema, value)
@@ -474,7 +474,7 @@ def test_protobuf_keeps_values_even_if_their_schema_changes(
 
 
 def test_protobuf_wraps_values_that_are_not_structs(converter_of: Make, unique_name: Names) -> None:
-    """A scalar is wrapped in a message and unwrapped when it is read."""
+    """Protobuf wraps a scalar in a message and unwraps it again."""
     converter = converter_of(ProtobufConverter, **FAITHFUL[ProtobufConverter])
     topic = unique_name("scalars")
     message = converter.from_connect_data(topic, [], STRING_SCHEMA, "x")
