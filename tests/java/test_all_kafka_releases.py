@@ -149,7 +149,7 @@ def errors(agent: Agent, config: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def kill_and_restart(agent: Agent, names: list[str]) -> None:
-    """Kill the Java processes of all connectors and tasks at once, and restart the tasks."""
+    """Kill the Java processes of all connectors and tasks at once, and restart them."""
     for process in java_processes(agent):
         process.kill()
     for name in names:
@@ -165,7 +165,7 @@ def has_ended_at(agent: Agent, name: str, number: int) -> bool:
 def test_a_source_a_sink_and_a_transformation_run_on_each_release(
     agent: Agent, places: list[Place], kafka_broker: SharedBroker, request: pytest.FixtureRequest
 ) -> None:
-    """Polls, results, commits, offsets, validations and kills work on all releases at once."""
+    """Polls, commits, offsets, validations and restarts after SIGKILL work on all releases."""
     listed = {each["class"]: each for each in agent.get("/connector-plugins")}
     for place in places:
         assert listed[place.source["connector.class"]]["version"] == place.version

@@ -131,7 +131,7 @@ TARGETS = (
 
 
 def test_both_kinds_admit_and_refuse_the_same(group: tuple[Signed, Signed]) -> None:
-    """Status and text are the same; requests between workers and of health need no user.
+    """Status and text are the same; requests between workers need no user, and health does.
 
     For a password that is not Base64 a Java worker answers 500, and an agent 401.
     """

@@ -164,7 +164,7 @@ def test_task_opens_few_jars(link: JavaLink, process: JavaProcess, jar: str) -> 
 
 
 def test_archive_of_classes(tmp_path: Path) -> None:
-    """Two workers may make the archive at once; a faulty archive does no harm."""
+    """Two workers may make the archive at once; one that cannot be made or mapped does no harm."""
     installation = replace(find_installation({}), archive=str(tmp_path / "made" / "classes.jsa"))
     archive = Path(installation.archive)
     with ThreadPoolExecutor() as workers:

@@ -162,7 +162,7 @@ def test_a_drained_agent_gives_its_work_away_and_takes_it_back(
 
 
 def test_a_task_of_another_agent_is_pointed_to(trio: list[Agent], tmp_path: Path) -> None:
-    """An agent answers 409 with the owner's address for another agent's task, else 404."""
+    """Another agent's task gets a 409 with the owner's address, and an unknown task a 404."""
     trio[0].create("source", source_config(tmp_path / "in.txt", "lines"))
     trio[0].wait_for_states("source", "RUNNING", "RUNNING")
     path = "/agent/tasks/source/0/kill"
@@ -181,7 +181,7 @@ def test_a_task_of_another_agent_is_pointed_to(trio: list[Agent], tmp_path: Path
 
 
 def test_the_command_line_sees_every_agent_of_a_cluster(trio: list[Agent], tmp_path: Path) -> None:
-    """All three agents are listed and healthy; any of them kills a task of a selected worker."""
+    """All agents are listed and healthy, an agent's tasks are selected, and each task is killed."""
     names = sorted(unique_name("source") for _ in range(3))
     for name in names:
         trio[0].create(name, source_config(tmp_path / "in.txt", name))

@@ -84,7 +84,7 @@ def test_a_file_flows_through_kafka_into_a_file(
 
 
 def test_a_worker_answers_soon_and_stays_small(agents: Agents, tmp_path: Path, topic: str) -> None:
-    """GET / answers in 2 s and health in 4 s; the worker process has 80 MiB, and each task 60 MiB.
+    """GET / answers in 2 s, health in 4 s; a worker process has at most 80 MiB, a task 60.
 
     The best of up to three starts counts, without the time in which other processes had the CPUs.
     """
@@ -219,7 +219,7 @@ def test_a_signal_to_the_whole_group_drains_too(
 
 def test_no_child_outlives_a_killed_supervisor(agents: Agents, tmp_path: Path, topic: str) -> None:
     """After kill -9 of the worker process alone, every child and the fork server end."""
-    # Both groups wait for their dead members before other members get the work.
+    # Timeouts are short, because both groups wait for their dead members first.
     agent = agents.start(properties={"session.timeout.ms": "6000", "heartbeat.interval.ms": "2000"})
     source, sink = copy_file(agent, tmp_path, topic, sink_session_timeout_ms=6_000)
     family = agent.supervisor().children(recursive=True)
@@ -234,7 +234,7 @@ def test_no_child_outlives_a_killed_supervisor(agents: Agents, tmp_path: Path, t
 
 
 def test_a_cluster_wide_level_is_applied_here(agent_worker: Agent) -> None:
-    """A cluster-wide level reaches every worker through the config topic (KIP-976)."""
+    """A cluster-wide level goes through the config topic to the worker (KIP-976)."""
     path = "/admin/loggers/pyconnect_agent.herder?scope=cluster"
     assert agent_worker.call("PUT", path, {"level": "DEBUG"}).status == 204
     eventually(

@@ -59,7 +59,7 @@ def test_a_bad_plugin_fails_alone(
 
 
 def test_a_config_that_is_too_large_is_refused_with_the_reason(agent_worker: Agent) -> None:
-    """A config that can never be stored is refused with its size and the limit."""
+    """A config that can never be stored is refused, and so is a number with very many digits."""
     config = {"connector.class": BAD_SOURCE, "large": "x" * 2_000_000}
     answer = agent_worker.call("PUT", "/connectors/large/config", config)
     assert answer.status == 400
@@ -316,7 +316,7 @@ def test_a_task_whose_process_is_killed_twice_comes_back_twice(
 def test_tasks_of_a_killed_process_come_back_into_one(
     restarting: Agent, sequences: Sequences
 ) -> None:
-    """Tasks of a killed shared process share one process again, and lose no number."""
+    """Tasks of a killed shared process share one process again; each number is there once."""
     agent, name = restarting, sequences.name
     agent.create(name, sequences.config(3, agent_isolation="connector"))
     for life in range(2):

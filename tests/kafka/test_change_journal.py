@@ -56,7 +56,7 @@ def settled(url: str, name: str, config: dict[str, str]) -> Answer | None:
 
 
 def test_every_change_by_many_clients_is_recorded_in_order(urls: list[str], tmp_path: Path) -> None:
-    """The journal has one record for each answer, linked to the connector's record before.
+    """The journal has one record for each answer, and a connector's records link to each other.
 
     A worker that gets a forwarded request knows the user.
     """

@@ -156,7 +156,7 @@ def test_the_tasks_of_a_killed_leader_move_in_time(cluster: Cluster, journal: Jo
 def test_a_leader_that_froze_past_its_session_comes_back_as_a_follower(
     cluster: Cluster, journal: Journal
 ) -> None:
-    """A leader that was frozen past its session gives up its tasks, so that each runs once."""
+    """A leader that was frozen past its session gives up moved tasks, so that each runs once."""
     running(cluster, journal)
     frozen = cluster.leader()
     frozen_tasks, count = tasks_at(cluster, frozen), journal.starts()

@@ -418,7 +418,7 @@ def test_a_letter_that_its_target_refuses_is_named(letters: Letters) -> None:
 
 
 def test_the_documented_grants_are_enough(secured: SecuredBroker, tmp_path: Path) -> None:
-    """Without the grant for the transactional id, the error names the id."""
+    """The documented grants allow replay and undo; without one, the error names the missing id."""
     letters, user = Letters(secured.plaintext, tmp_path), secured.user()
     letters.write(6)
     file = tmp_path / "client.properties"

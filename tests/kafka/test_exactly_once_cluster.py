@@ -143,7 +143,7 @@ def test_the_owner_dies_in_a_transaction(cluster: Cluster, sequences: Sequences)
 def test_the_leader_dies_while_it_fences(
     cluster: Cluster, sequences: Sequences, kafka_broker: SharedBroker
 ) -> None:
-    """Tasks that wait for the answer are fenced by the next leader; none stays FAILED."""
+    """The next leader fences for tasks that wait for the dead leader; none stays FAILED."""
     cluster.add()
     port = int(kafka_broker.bootstrap_servers.rpartition(":")[2])
     with Proxy(port) as proxy:

@@ -157,7 +157,7 @@ def test_task_count_up_and_down(agent: Agent, sequences: Sequences, group_id: st
 
 
 def test_delete_and_re_create_under_the_same_name(agent: Agent, sequences: Sequences) -> None:
-    """A connector that is created again has its offsets and its task count."""
+    """A connector that is created again has its offsets and the count of tasks to fence."""
     agent.create(sequences.name, sequences.config(2))
     sequences.allow(30)
     sequences.check(30, 2)
@@ -209,7 +209,7 @@ def test_a_connector_ends_its_transactions_itself(
 
 
 def test_aborts_right_after_producing(agent: Agent, sequences: Sequences) -> None:
-    """An abort right after producing ends the transaction before, which the broker knows."""
+    """Each of 300: the broker has not heard of the transaction, and still ends the one before."""
     settings = sequences.config(transaction_boundary="connector", every="true")
     agent.create(sequences.name, settings)
     sequences.allow(601)

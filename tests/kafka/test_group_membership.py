@@ -17,7 +17,7 @@ pytestmark = pytest.mark.kafka
 
 
 class Member:
-    """A member whose metadata is its name and who, as leader, sends each member all names."""
+    """A member whose metadata is its name; as leader it sends each member all names."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ def test_no_join_is_sent_before_it_is_permitted(kafka_broker: SharedBroker) -> N
 
 
 def test_a_member_whose_herder_hangs_leaves_the_group(kafka_broker: SharedBroker) -> None:
-    """After `rebalance.timeout.ms` without a sign of the herder, the member leaves its place."""
+    """After `rebalance.timeout.ms` without a sign of the herder, the member leaves the group."""
     group = unique_name("group")
     wedged = Member("a", kafka_broker.bootstrap_servers, group, rebalance_timeout_ms=2_000)
     other = Member("b", kafka_broker.bootstrap_servers, group)
@@ -191,7 +191,7 @@ def test_a_network_thread_that_has_died_fails_the_membership(kafka_broker: Share
         net._poll_once = crash
         assert member.next() is error
         assert member.thread.confirmed_s() is None
-        # Close the sockets in the usual way.
+        # Else the sockets would stay open.
         del net._poll_once
         net._exception = net._io_thread = None
         net.start()

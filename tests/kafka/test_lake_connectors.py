@@ -55,7 +55,7 @@ def is_bad(number: int) -> bool:
 
 
 class Writer:
-    """A thread that adds files, with rows numbered from 1."""
+    """A thread that adds files whose rows have consecutive numbers."""
 
     def __init__(self, directory: Path, seed: int) -> None:
         self._directory = directory

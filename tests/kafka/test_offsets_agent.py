@@ -150,7 +150,7 @@ def test_a_source_created_stopped_begins_where_it_was_altered_to(numbers: Number
 
 @pytest.mark.parametrize("numbers", PLACES[:1], indirect=True)
 def test_a_refused_change_leaves_the_topic_unchanged(numbers: Numbers) -> None:
-    """REST, Kafka Connect's checks or the connector refuse it; Apache's lenient rules stay."""
+    """A change refused by REST, by Kafka Connect or by the connector leaves the topic as it is."""
     numbers.create(initial_state="STOPPED")
     numbers.agent.wait_for_states(numbers.name, "STOPPED")
     assert numbers.alter(5, 5).status == 200
@@ -321,7 +321,7 @@ def test_a_key_of_another_form_is_kept_and_doubles_are_tombstoned(
 def test_other_clients_of_a_connector_reach_another_cluster(
     agents: Agents, kafka_broker: SharedBroker, there: str, tmp_path: Path
 ) -> None:
-    """Records and offsets share transactions in the other cluster, in a topic of the worker's name.
+    """Records and offsets share transactions there; the default topic has the worker's name.
 
     The worker copies offsets to its own cluster, where a worker without exactly-once finds them.
     """

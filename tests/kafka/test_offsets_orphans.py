@@ -98,7 +98,7 @@ def test_only_offsets_without_a_connector_are_listed(orphans: Orphans) -> None:
 
 
 def test_a_topic_of_records_is_refused(orphans: Orphans) -> None:
-    """Such a topic is not a cluster without orphans; foreign keys beside offsets do no harm."""
+    """A topic with records and no offsets is refused; foreign keys beside offsets do no harm."""
     orphans.write((b"a key", b"a record"), (b'["not",1,"two"]', b"x"))
     for command in (("list",), ("purge", "--all", "--yes"), ("purge", "gone", "--yes")):
         assert orphans("orphans", *command, "--topic", orphans.topic) == 2
@@ -162,7 +162,7 @@ def test_a_read_only_state_directory_stops_a_purge(orphans: Orphans) -> None:
 
 
 def test_a_name_without_offsets_and_a_topic_that_is_not_there_are_exit_3(orphans: Orphans) -> None:
-    """The error names the place and similar names."""
+    """An unknown name or topic exits with 3, and the error suggests similar names."""
     orphans.write((GONE, b'{"position":1}'))
     assert orphans.purge("gon") == 3
     assert "did you mean `gone`?" in orphans.err
@@ -171,7 +171,7 @@ def test_a_name_without_offsets_and_a_topic_that_is_not_there_are_exit_3(orphans
 
 
 def test_a_worker_that_does_not_report_its_topic_is_exit_9(orphans: Orphans) -> None:
-    """The error names the option that gives the topic."""
+    """Without --topic the command exits with 9 if the worker does not report its topic."""
     assert orphans("orphans", "list") == 9
     assert "--topic" in orphans.err
 

@@ -182,7 +182,7 @@ async def test_a_queue_that_cannot_be_created_fails_the_task(kafka: Kafka, tmp_p
 
 
 async def test_a_queue_that_exists_is_used_as_it_is(kafka: Kafka, tmp_path: Path) -> None:
-    """An existing queue is used whatever its replication factor."""
+    """An existing queue is used, whatever the replication factor in the settings."""
     create_topics(kafka.bootstrap_servers, [kafka.queue])
     kafka.produce(b"{bad")
     config = {

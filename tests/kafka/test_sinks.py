@@ -138,7 +138,7 @@ COOPERATIVE = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
 def test_a_sink_that_finishes_when_closing_loses_and_repeats_nothing(
     outcome_of: Callable[..., Outcome], assignor: str
 ) -> None:
-    """A sink that finishes its buffers in `close` has each record in one file, once."""
+    """A sink that finishes its buffers when it is closing has each record in one file, once."""
     outcome = outcome_of(finish=True, assignor=assignor)
     revoked = PARTITIONS if assignor == RANGE else PARTITIONS // 2
     offsets = sorted(outcome.committed_after_rebalance.values())

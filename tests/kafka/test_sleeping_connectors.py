@@ -39,7 +39,7 @@ def asleep(agent: Agent) -> list[str]:
 def test_a_worker_with_only_sleeping_connectors_loses_its_membership_and_comes_back(
     cluster: Cluster, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """A worker without children can lose its membership; statuses still show what runs where."""
+    """A worker with only sleeping connectors can lose its membership, and statuses stay true."""
     leader, (follower,) = cluster.leader(), cluster.followers()
     names = [f"c{number}" for number in range(4)]
     for name in names:

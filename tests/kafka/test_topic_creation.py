@@ -87,7 +87,7 @@ def agent(request: pytest.FixtureRequest, module_agents: Agents) -> Agent:
 def test_topics_are_created_as_the_rules_say(
     agent: Agent, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """Topics get the rules of their connector with each delivery guarantee."""
+    """Topics are created by the rules with either delivery guarantee; existing ones stay."""
     lines = tmp_path / "lines"
     lines.write_text("a line\n")
     prefix = unique_name("made")

@@ -97,7 +97,7 @@ def second(kind: type[Entry]) -> Callable[[list[Entry]], bool]:
 def test_up_and_down_with_a_source_running_and_kills_on_the_way(
     cluster: Cluster, tool: Tool, sequences: Sequences
 ) -> None:
-    """No record is missing, none is doubled while all workers are enabled, and no task fails.
+    """No record is missing, none is doubled once all workers are enabled, and no task fails.
 
     Each rolling restart is killed at another point of the second worker's turn.
     """

@@ -391,7 +391,7 @@ def test_a_report_cannot_be_cancelled(world: World) -> None:
 
 
 def test_nothing_is_put_after_a_report_that_was_refused(world: World) -> None:
-    """After a refused report, the worker fails the task even if the task catches the exception."""
+    """After a refused report nothing more is put, even if the task catches the exception."""
     sink = Consumed(world, tolerates_all=False, reportsErrors=True)
     first, second = sink.begin("errant", "a"), sink.begin("b")
     assert (first().taken, second().taken) == (1, 0)

@@ -206,7 +206,7 @@ def test_the_subject_follows_its_strategy(
     registry: SchemaRegistryClient,
     unique_name: Names,
 ) -> None:
-    """The subject has the topic, the record or both; keys and values differ."""
+    """The subject has the topic, the record or both, and differs for keys and values."""
     topic, name = unique_name("orders"), f"com.example.R{unique_name('r').replace('-', '')}"
     schema = SchemaBuilder.struct().name(name).field("n", INT64_SCHEMA).build()
     value = Struct(schema).put("n", 1)
@@ -390,7 +390,7 @@ def test_settings_that_contradict_are_refused(converter_of: Make) -> None:
 def test_a_json_schema_of_others_is_mapped(
     converter_of: Make, registry: SchemaRegistryClient, unique_name: Names
 ) -> None:
-    """The converter maps plain types, references within the document, and alternatives."""
+    """The converter maps plain types, references, alternatives and lists of types."""
     topic = unique_name("foreign")
     text = """{"type":"object","title":"Foreign","properties":{
         "whole":{"type":"integer"}, "fraction":{"type":"number"},
