@@ -1,4 +1,4 @@
-"""`pyconnect context` and `config`: named clusters, settings in force, trust in project files."""
+"""`pyconnect context` and `config`: clusters by name, settings in force, trust in project files."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def set_context(
     update_user_file(files.user_path, change)
     done = "changed" if exists else "created"
     session.output.message(f"context {name}: {done}{', current' if make_current else ''}")
-    # These options usually concern the command itself.
+    # On the command line these options are usually meant for the command itself.
     for key in ("output", "timeout"):
         if values.get(key):
             session.output.message(
@@ -339,8 +339,8 @@ def view(context: typer.Context) -> None:
     session = session_of(context)
     settings = session.settings
     rows = []
-    for option in GLOBAL_OPTIONS:
-        attribute = NAMES_OF_ATTRIBUTES.get(option.name, option.name)
+    for known in GLOBAL_OPTIONS:
+        attribute = NAMES_OF_ATTRIBUTES.get(known.name, known.name)
         if hasattr(settings, attribute):
             value = getattr(settings, attribute)
             if isinstance(value, Secret):
@@ -353,8 +353,8 @@ def view(context: typer.Context) -> None:
                 shown = "true" if value else "false"
             else:
                 shown = mask_text(f"{value:g}s" if isinstance(value, float) else str(value))
-            origin = settings.origins.get(option.name, NO_ORIGIN)
-            rows.append(SettingRow(name=option.name, value=shown, origin=origin))
+            origin = settings.origins.get(known.name, NO_ORIGIN)
+            rows.append(SettingRow(name=known.name, value=shown, origin=origin))
     user_path = str(settings.files.user_path)
     rows.append(SettingRow(name="config", value=user_path, origin="user file"))
     document = {

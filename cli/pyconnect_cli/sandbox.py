@@ -114,9 +114,9 @@ def up(
 
     session = session_of(context)
     needing = (("--use", use), ("--plugin-path", plugin_path), ("--exactly-once", exactly_once))
-    for option, given in needing:
+    for flag, given in needing:
         if given and not (agent or java_worker):
-            raise UsageError(f"{option} needs a worker", hint="add --agent or --java-worker")
+            raise UsageError(f"{flag} needs a worker", hint="add --agent or --java-worker")
     if kafka is not None and kafka_dir is not None:
         raise UsageError("--kafka and --kafka-dir exclude each other")
     if kafka not in (None, *SERVER_VERSIONS):

@@ -106,7 +106,9 @@ def messages_at(cluster: Cluster, places: Sequence[Place]) -> Iterator[tuple[Pla
             name = f"{place[0]}:{place[1]}@{place[2]}"
             if message is None:
                 raise ReconcileError(f"the record {name} cannot be read", hint="try again")
-            if message.error() is not None or message.offset() != place[2]:
+            if (error := message.error()) is not None and error.code() != PARTITION_EOF:
+                raise ReconcileError(f"the record {name} cannot be read: {error.str()}")
+            if error is not None or message.offset() != place[2]:
                 raise ReconcileError(
                     f"the record {name} cannot be read any more",
                     hint="audit again: records may have been removed since the report",

@@ -87,7 +87,7 @@ class FakeAdmin:
         ]
 
     def _killed_and_seen(self) -> bool:
-        """A killed process is there for `looks_until_end` looks after the kill."""
+        """Return whether a killed process is gone, after more than `looks_until_end` looks."""
         if self.kills:
             self.looks += 1
         return self.looks > self.looks_until_end
