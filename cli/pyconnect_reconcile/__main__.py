@@ -75,7 +75,7 @@ def combined(codes: Sequence[int]) -> int:
 
 
 def load_spec(path: Path) -> Spec:
-    """Read a spec file; ReconcileError when it cannot be read or is wrong."""
+    """Read a spec file; ReconcileError when it cannot be read or is not valid."""
     import yaml
 
     try:

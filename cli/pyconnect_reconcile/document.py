@@ -24,7 +24,7 @@ _CHOICES = "choices"
 
 
 def one_of(choices: Sequence[str], default: Any = MISSING) -> Any:
-    """Return the field of a member that is one of some words."""
+    """Return the dataclass field of a member that must be one of `choices`."""
     return field(default=default, metadata={_CHOICES: choices})
 
 

@@ -1,9 +1,9 @@
-"""Why a run has no answer; errors of Spark and Kafka's Java client become one message, no trace.
+"""The errors of a run; those of Spark and Kafka's Java client become one message without a trace.
 
-ReconcileError        a run cannot begin or go on; exit code 11
-├── InvalidQuestion   the spec cannot be read, or asks what cannot be done; exit code 2
-├── RecordsRemoved    records of the range were gone when they were read; becomes a finding
-└── NotAuditable      the data is such that the job cannot answer; becomes a finding
+ReconcileError        a run cannot begin or continue; exit code 11
+├── InvalidQuestion   the spec cannot be read, or asks for something impossible; exit code 2
+├── RecordsRemoved    records of the range were removed before they were read; becomes a finding
+└── NotAuditable      the job cannot answer for such data; becomes a finding
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class ReconcileError(Exception):
 
 
 class InvalidQuestion(ReconcileError):
-    """A question that the spec cannot ask; raised by `sessions`."""
+    """A spec that asks for something impossible."""
 
     exit_code = 2
 
 
 class RecordsRemoved(ReconcileError):
-    """Records of the range were removed before Spark had read them; raised by `spark_errors`."""
+    """Records of the range that were removed before Spark had read them."""
 
 
 class NotAuditable(ReconcileError):

@@ -13,7 +13,7 @@ from typing import TextIO
 
 
 class Events:
-    """Writes one line per event; safe for the thread that watches Spark's progress."""
+    """The output of events, one line each; safe for the thread that watches Spark's progress."""
 
     def __init__(self, *, machine: bool, stream: TextIO | None = None) -> None:
         self._machine = machine

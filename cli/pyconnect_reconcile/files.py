@@ -1,7 +1,7 @@
-"""Files as sides of a compare: bounded to what was committed, watched, their rows found again.
+"""Files as sides of a compare: bounded copies, checks for changes, and lines found again.
 
-Paths without a scheme are the driver's own files and get all of that; others (s3a://, hdfs://) are
-read by Spark as they are.
+Only paths without a scheme, which are the driver's own files, get all of that; Spark reads others
+(s3a://, hdfs://) as they are.
 """
 
 from __future__ import annotations

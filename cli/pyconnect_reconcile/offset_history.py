@@ -1,6 +1,6 @@
 """The history of each source partition and its last commit, from an offsets topic. Pure.
 
-Compaction has removed a part of the history, but never the newest record of a key. A task that
+Compaction may have removed a part of the history, but never the newest record of a key. A task that
 starts again continues from the last commit, so one writer never goes back unless its source does.
 The evidence of other topics about the time of a commit is its `Circumstances`.
 """

@@ -9,8 +9,8 @@ task then. One that was replaced without UNASSIGNED has crashed, or still runs; 
 show which.
 
 A leader writes every task's configuration and then a commit with their number; only configurations
-with such a commit are in force. The last set of each connector is whole. Earlier ones may have lost
-configurations and are then not known. They prove that two tasks were assigned the same source, not
+with such a commit are in force. The last set of each connector is whole. Earlier sets may have lost
+configurations and are then not known. Sets prove that two tasks were assigned the same source, not
 that both read it.
 """
 

@@ -192,7 +192,7 @@ class WrittenRecords(ConnectorPlugins):
         except DataException as exc:
             raise Refused("a converter cannot write it") from exc
         except ConnectException as exc:
-            # Its text may have values of the row.
+            # The error's text may have values of the row.
             raise ReconcileError(f"a converter failed: {type(exc).__name__}") from exc
         return RepairRecord(
             partition=partition,

@@ -404,7 +404,7 @@ class SinkTable:
             raise Refused(said) from None
         names = shape.parameters(settings.insert_mode)
         statement = shape.statement(self._table, settings.insert_mode, connection.dialect.name)
-        # As for many rows: SQLAlchemy would add its own RETURNING for one row.
+        # Compiled as for many rows, because SQLAlchemy adds its own RETURNING for one row.
         compiled = statement.compile(dialect=connection.dialect, for_executemany=True)
         order = compiled.positiontup if compiled.positional else None
         named = dict(zip(names, row, strict=True))

@@ -24,7 +24,7 @@ def test_a_small_spec_has_sound_defaults() -> None:
 
 
 def test_an_unknown_member_is_refused_with_the_near_one() -> None:
-    """An error suggests the similar member, because a misspelt one would change the question."""
+    """An unknown member is an error with a similar name, because a typo may change a run."""
     with pytest.raises(ReconcileError, match="spec: `identiy` is not a known member") as caught:
         read_spec({**BASE, "identiy": "key"})
     assert caught.value.hint == "did you mean `identity`?"

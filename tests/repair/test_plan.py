@@ -126,7 +126,7 @@ def test_rows_that_are_not_those_of_the_report_are_left(
 
 
 def test_a_change_knows_what_was_done_and_undoes_it() -> None:
-    """A change is to do, done or overtaken by the rows in any order, and can be undone."""
+    """The rows of a change, in any order, show whether it is to do, done or overtaken."""
     change = RowChange(kind="missing", name="x", identity={}, before=[ONE], after=[ONE, TWO])
     assert change.state_of([ONE]) is RowState.TO_DO
     assert change.state_of([TWO, ONE]) is RowState.DONE

@@ -84,7 +84,7 @@ def spark(
 
 @pytest.fixture
 def audit(spark: SparkSession, kafka_broker: SharedBroker, tmp_path: Path) -> Audit:
-    """Runs jobs in the session's Spark against the session's broker."""
+    """Jobs in the session's Spark against the session's broker."""
     return Audit(spark, kafka_broker.bootstrap_servers, tmp_path)
 
 

@@ -97,7 +97,7 @@ def test_a_run_leaves_its_whole_report(
 
 
 def test_ctrl_c_cancels_and_leaves_no_jvm(seed: Seed, tmp_path: Path) -> None:
-    """Ctrl-C ends the command with 130, and every process that it started."""
+    """Ctrl-C ends the command with exit code 130, and every process that it started."""
     process = start(seed, tmp_path, "sequence", seed.topic, "--sequence", r"regex:n=(\d+)")
     assert process.stderr is not None
     for line in process.stderr:

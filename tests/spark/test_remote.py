@@ -143,7 +143,7 @@ def test_sessions_without_a_jar_run_beside_cached_plans_that_need_it(
 def test_ctrl_c_cancels_the_work_and_leaves_the_server(
     server: ConnectServer, reconcile: Reconcile, secured: Secured
 ) -> None:
-    """Ctrl-C ends the command with 130 and its work on the server, whose log has no secret."""
+    """Ctrl-C ends the command and its work on the server, whose UI and log show no secret."""
     process = reconcile.start(*secured.ask(), "--remote", server.url)
     eventually(server.running_jobs, RUN_S)
     process.send_signal(signal.SIGINT)
@@ -178,7 +178,7 @@ def test_credentials_show_nowhere_on_a_shared_server(
 def test_a_lost_server_gives_an_undecided_result(
     server: ConnectServer, reconcile: Reconcile, secured: Secured
 ) -> None:
-    """A lost connection ends the run with 11 and a report, long before PySpark gives up."""
+    """A lost connection ends the run with code 11 and a report, long before PySpark gives up."""
     with Proxy(server.port) as proxy:
         process = reconcile.start(*secured.ask(), "--remote", f"sc://{LOOPBACK}:{proxy.port}")
         eventually(server.running_jobs, RUN_S)

@@ -219,7 +219,7 @@ def test_without_schemas_the_table_gives_the_types(spark: SparkSession, writes: 
 
 
 def test_columns_of_the_key_come_from_where_the_sink_has_them(spark: SparkSession) -> None:
-    """Columns of the key are compared with the key's fields, the whole key, or its place."""
+    """Columns of the key are compared with key fields, the whole key, or the record's place."""
     table = spark.createDataFrame([(7, "x")], "id int, note string")
     value = json.dumps({"id": 1, "note": "x"}).encode()
     struct = topic(spark, (b'{"id": 7}', value))

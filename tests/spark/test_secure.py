@@ -208,7 +208,7 @@ def test_secrets_are_seen_nowhere_while_two_clusters_are_compared(
 def test_refused_credentials_are_reported_at_once(
     clusters: TlsClusters, tmp_path: Path, wrong: str
 ) -> None:
-    """Refused credentials end a run with 11, the reason in its report, and without the secret."""
+    """A run with refused credentials ends with exit code 11 and the reason, without the secret."""
     stores = clusters.stores
     properties = {**clusters.scram_properties(), **trusting_store(stores, "JKS")}
     reason = {

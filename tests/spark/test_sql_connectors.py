@@ -242,7 +242,7 @@ def test_a_whole_run_keeps_the_password_to_itself(shop: Shop, moved: Moved, tmp_
 def test_documents_of_a_table_keep_their_nulls(
     spark: SparkSession, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """Nulls within JSON documents are compared, in a spec by hand without a driver."""
+    """Nulls within JSON documents are compared, also if the spec names no driver."""
     properties = tmp_path / "secret.properties"
     properties.write_text(f"user={USER}\npassword={PASSWORD}\n")
     database = postgres.new_database()

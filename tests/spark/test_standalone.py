@@ -97,7 +97,7 @@ def test_every_audit_runs_in_client_mode(
 ) -> None:
     """Executors on both workers find the same as a local session.
 
-    Only --long runs the audits that read more than topics or ask a registry.
+    Without --long only the audits run that read more than topics or ask a registry.
     """
     if not LONG:
         audits = [audit for audit in audits if audit.asked["job"] in OF_ALL_SIDES]

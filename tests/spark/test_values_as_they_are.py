@@ -162,7 +162,7 @@ def test_names_with_points_and_other_cases_are_names(audit: RecordedAudit) -> No
 def test_a_load_time_is_left_out_by_name_or_leaves_the_answer_open(
     audit: RecordedAudit, tmp_path: Path
 ) -> None:
-    """A column that no record has is unknown, unless the compared columns are named."""
+    """A column that no record has leaves the answer open, unless the compared columns are named."""
     values = ['{"id":1,"at":1704067200123}']
     query = "SELECT 1L AS id, TIMESTAMP'2024-01-01 00:00:00.123' AS at, now() AS loaded_at"
     answer = beside_parquet(audit, values, query)

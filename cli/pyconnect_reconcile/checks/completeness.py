@@ -1,8 +1,8 @@
 """completeness: rows of two or more tiers by event time, their latency and differences.
 
-The first tier is the reference. A span that had not ended when the run read the tiers may still be
-under way: it does not affect the verdict. Fewer rows of a topic prove nothing where its range
-begins behind other records or ends before them.
+The first tier is the reference. A span that had not ended when the run began may still be under
+way: it does not affect the verdict. Fewer rows of a topic prove nothing where its range begins
+behind other records or ends before them.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ ANSWERS = {
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers requests that have the password or the token."""
+    """A handler that answers requests with the password or the token."""
 
     def do_GET(self) -> None:
         known = self.headers.get("Authorization") in {BASIC, "Bearer token"}
