@@ -214,7 +214,7 @@ def _limit_retries(session: SparkSession, **retries: float) -> None:
 
 POLL_S = 0.5
 END_S = 600
-"""A JVM writes the archive of its classes when it ends, which takes minutes on a busy machine."""
+"""The longest wait for a JVM's end, when it may write an archive of its classes for minutes."""
 # Names of options whose values Spark must not show in plans, its UI or its logs.
 HIDDEN_OPTIONS = "secret|password|token|access[.]?key|url|jaas|sasl|ssl[.]key|credential"
 REDACTED = f"(?i){HIDDEN_OPTIONS}"

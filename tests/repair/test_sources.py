@@ -296,10 +296,7 @@ def test_last_versions_of_a_source_are_written_and_taken_back(
 
 
 def test_lines_of_a_file_are_written_again(kafka_broker: SharedBroker, tmp_path: Path) -> None:
-    """Lost lines that the source had read are written again, if the file has only grown since.
-
-    A line that is not UTF-8 is not missing: the source writes it as another text.
-    """
+    """Lost lines that the source had read are written again, except those that are not UTF-8."""
     file, topic = tmp_path / "lines.txt", unique_name("lines")
     create_topics(kafka_broker.bootstrap_servers, [topic], partitions=PARTITIONS)
     file.write_bytes(b"one\ntwo\ntwo\n\xfe\nthree\n")

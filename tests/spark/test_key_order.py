@@ -51,11 +51,7 @@ def late(answer: Answer) -> list[tuple[int | None, ...]]:
 
 
 def test_a_record_that_comes_after_its_successor_is_late(audit: Audit) -> None:
-    """A record is late after a later one of its key, and both copies are named with the key.
-
-    Repeated equal records are paired copy by copy, also in another partition. A key in two
-    partitions has no order.
-    """
+    """A record is late after a later one of its key; equal records are paired copy by copy."""
     told: list[Told] = [(f"k{n % 7}", f"v{n}") for n in range(300)]
     moved = [*told[:50], *told[51:60], told[50], *told[60:]]
     same: list[Told] = [("t", "on"), ("t", "off")] * 3
@@ -87,10 +83,7 @@ def test_a_record_that_comes_after_its_successor_is_late(audit: Audit) -> None:
 
 
 def test_other_keys_may_overtake(audit: Audit) -> None:
-    """Keys may alternate in another way on the right, as only the order within each key counts.
-
-    Records without a key have no order: a run that cannot check them does not agree.
-    """
+    """Keys may alternate in another way, but records without a key leave the answer open."""
     told: list[Told] = [(key, f"{key}{n}") for n in range(40) for key in "abc"]
     sorted_ = sorted(told, key=lambda each: (each[0] or "", int(each[1][1:])))
     answer = compare(audit, *topics(audit, told, sorted_))
@@ -128,10 +121,7 @@ def test_missing_and_repeated_records_are_not_late(audit: Audit) -> None:
 
 @pytest.mark.long(only=True)
 def test_an_oracle_agrees_over_chunks(audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Random moves are judged as by a plain loop, with windows of four offsets.
-
-    Each of twenty seeds is a key, whose records are moved by it.
-    """
+    """Random moves are judged as by a plain loop, in windows of four offsets."""
     monkeypatch.setattr(key_order, "CHUNK_BITS", 2)
     randomness = random.Random(7)
     told: list[Told] = [(randomness.choice("ab"), randomness.choice("xyz")) for _ in range(60)] + [

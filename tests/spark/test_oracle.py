@@ -147,10 +147,7 @@ def test_the_difference_of_multisets_is_that_of_the_oracle(
     common: list[bytes],
     strange: tuple[list[bytes | None], list[bytes | None]],
 ) -> None:
-    """Null and empty differ, and rows beyond the committed offset are optional.
-
-    Rows that do not parse are counted, and compared like others.
-    """
+    """The difference is the oracle's: null is not empty, rows beyond the offset are optional."""
     left = [(value, False) for value in [*committed, *common]]
     left += [(value, True) for value in beyond]
     right = [(value, False) for value in [*there, *common]]

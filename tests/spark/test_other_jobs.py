@@ -63,10 +63,7 @@ def test_spans_with_fewer_rows_are_found(audit: Audit, tmp_path: Path) -> None:
 def test_what_may_be_elsewhere_excuses_a_difference(
     audit: Audit, tmp_path: Path, hour: int, lost: int, verdict: Verdict
 ) -> None:
-    """Missing rows are unknown before the span has ended, or if rows without a time may be them.
-
-    Times outside of all dates count as rows without a time.
-    """
+    """Missing rows are unknown before the span has ended, or if rows without a date may be them."""
     [start] = span_starts(hour)
     tiers = []
     for name, rows in (("all", 100), ("part", 100 - lost)):

@@ -263,10 +263,7 @@ def test_lines_of_aivens_s3_sink_differ_where_they_were_changed(
     values: list[bytes | None],
     line_of: Callable[[bytes | None], bytes],
 ) -> None:
-    """Changed lines differ, in Base64 and in JSON envelopes.
-
-    A file without an ending is read as gzip if its content is.
-    """
+    """Changed lines differ, in Base64 and in envelopes, also in a gzip file without an ending."""
     broker, topic, bucket = kafka_broker.bootstrap_servers, unique_name("logs"), s3.new_bucket()
     create_topics(broker, [topic])
     produce(broker, topic, *values)

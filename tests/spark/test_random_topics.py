@@ -453,10 +453,7 @@ def by_turns(randomness: random.Random, sources: Sequence[Sequence[Record]]) -> 
 
 @pytest.mark.parametrize("opened", chosen([True], long=[False]), ids=str)
 def test_known_faults_are_found_as_the_reference_finds_them(audit: Audit, opened: bool) -> None:
-    """All faults of many sources in one topic are found as by the reference.
-
-    Parts of transactions are aborted and written again.
-    """
+    """All faults of many sources in one topic are found, also with aborted transactions."""
     sources = [with_faults(random.Random(seed), f"seed-{seed}", 3) for seed in FAULT_SEEDS]
     randomness = random.Random(len(sources))
     with histories(audit.bootstrap, 3) as [history]:

@@ -31,10 +31,7 @@ def expired(audit: Audit, first: Sequence[int], second: Sequence[int], before: i
 
 
 def test_a_removed_beginning_is_unknown_wherever_the_other_numbers_are(audit: Audit) -> None:
-    """Numbers before the first record that is left are unknown, and a hole behind it is lost.
-
-    A range that begins at a requested offset is whole.
-    """
+    """Numbers before the first record that is left are unknown, unless the request begins later."""
     alone = expired(audit, range(1, 1001), [], 499)
     spread = expired(audit, [n for n in range(1, 1001) if n != 700], [0], 499)
     answer = audit.run("sequence", topics=[alone.topic], **PLAIN)

@@ -49,10 +49,7 @@ def test_a_clean_topic_agrees_in_every_job(audit: Audit) -> None:
 
 
 def test_faults_of_a_sequence_are_found_at_their_offsets(audit: Audit) -> None:
-    """Holes, repeated, late and strange numbers are found, and other sources have no finding.
-
-    A gap between distant numbers, which are in different chunks, is one interval.
-    """
+    """Holes, also wide ones, and repeated, late and strange numbers are found for each source."""
     seed = seed_topic(audit.bootstrap, partitions=2)
     present = [n for n in range(1, 400) if n not in {64, 65, 130, 257}]
     seed.write([numbered(n) for n in present], outcome="commit")
@@ -79,10 +76,7 @@ def test_faults_of_a_sequence_are_found_at_their_offsets(audit: Audit) -> None:
 def test_numbers_are_numbers_however_they_are_written_up_to_the_edge_of_64_bits(
     audit: Audit, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Numbers count in texts and decimals, too, up to 2^62.
-
-    Gaps between larger numbers do not fit into 64 bits; the report holds the widest gap.
-    """
+    """Numbers count in texts and decimals, too, up to 2^62, and the report holds the widest gap."""
     most = 2**62 - 1
     seed = seed_topic(audit.bootstrap)
     seed.write([numbered(number) for number in (-most, most, 5)])

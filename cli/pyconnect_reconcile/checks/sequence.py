@@ -291,7 +291,7 @@ def _read(bench: Bench, parts: Iterable[PartitionRange], *, exact: bool) -> _Pas
 
 
 def _gaps(folded: _Folded, buckets: DataFrame, groups: DataFrame, limit: int) -> Iterator[Finding]:
-    """Yield the first intervals of missing numbers, those of lost numbers first.
+    """Yield intervals of missing numbers; the limit prefers those of lost numbers.
 
     An interval is cut at the bounds of its group.
     """

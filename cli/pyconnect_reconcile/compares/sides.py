@@ -266,7 +266,6 @@ def records_of(
         for parts, isolation in beyond
         if with_tail and any(part.length for part in parts)
     ]
-    # Last, as shuffles are fitted to what was read last.
     certain = read(ranges, side.isolation, tail=False)
     records = reduce(lambda one, other: one.unionByName(other), tails, certain)
     if side.connector is None:

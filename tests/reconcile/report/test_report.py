@@ -194,7 +194,7 @@ def test_findings_of_the_same_words_are_one_row_with_keys_and_places() -> None:
 
 
 def test_every_kind_has_a_meaning() -> None:
-    """Each kind of finding has a sentence that explains it, and maybe a pyconnect command."""
+    """Each kind of finding has a sentence that explains it, and possibly a pyconnect command."""
     source = Path(pyconnect_reconcile.__file__).parent
     kinds = {
         kind
