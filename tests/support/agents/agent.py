@@ -64,7 +64,7 @@ class Agent(WorkerRest[AgentProcess]):
 
 
 class Agents:
-    """Makes agents on one broker, each with its own directory and group."""
+    """Agents on one broker, each with its own directory and group."""
 
     def __init__(self, bootstrap_servers: str, directory: Path) -> None:
         self._bootstrap_servers = bootstrap_servers

@@ -23,7 +23,7 @@ Place = tuple[int | None, int | None]
 
 
 class Steps(Events):
-    """Reports the name of each step of a run when the step begins."""
+    """Events that report the name of each step of a run when the step begins."""
 
     def __init__(self, began: Callable[[str], None]) -> None:
         super().__init__(machine=True, stream=io.StringIO())

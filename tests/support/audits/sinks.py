@@ -11,7 +11,7 @@ from tests.support.plugins.plain_connectors import PlainSink, PlainSinkTask
 
 
 class ReportingTask(PlainSinkTask):
-    """Writes values to `file`, one a line, but reports those that begin with `errant`.
+    """A task that writes values to `file`, one a line, but reports those that begin with `errant`.
 
     `report`: `wait` waits for each report, `hide` catches the exception of the report, `changed`
     reports a record that the task made, otherwise plain reports. With `notes` each `put` requests a
@@ -70,7 +70,7 @@ class ReportingSink(PlainSink):
 
 
 class BufferingTask(PlainSinkTask):
-    """Writes files of `records.per.file` records into `directory`, one partition each.
+    """A task that writes files of `records.per.file` records of a partition into `directory`.
 
     A file is `<topic>-<partition>-<first offset>.json` with the list of its values; only records in
     files are committed. `finish.when.closing`: whether a smaller file is written when the partition
@@ -123,9 +123,9 @@ class BufferingSink(PlainSink):
 
 
 class HangingTask(PlainSinkTask):
-    """Writes values to `file`, one a line; hangs in `put` when the file `flag` exists.
+    """A task that writes values to `file`, one a line; `put` hangs when the file `flag` exists.
 
-    It removes the flag first, so that its successor continues, and leaves `flag.taken`.
+    `put` removes the flag first, so that its successor continues, and leaves `flag.taken`.
     """
 
     def start(self, props: Mapping[str, str]) -> None:
@@ -145,7 +145,7 @@ class HangingSink(PlainSink):
 
 
 class UnstoppableTask(PlainSinkTask):
-    """Takes records and forgets them; `stop` never returns."""
+    """A task that takes records and forgets them; `stop` never returns."""
 
     def start(self, props: Mapping[str, str]) -> None:
         """Nothing to start."""

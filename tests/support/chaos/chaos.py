@@ -112,9 +112,9 @@ def ranges_of(numbers: AbstractSet[int]) -> Sequence[tuple[int, int]]:
 
 
 class Operator:
-    """Restarts FAILED tasks until it is dismissed, through any agent that answers.
+    """An operator that restarts FAILED tasks through any agent that answers, until dismissed.
 
-    It has a thread of its own, because an answer may wait for a frozen leader.
+    The operator has a thread of its own, because an answer may wait for a frozen leader.
     """
 
     def __init__(

@@ -22,7 +22,7 @@ TICK_S = 0.02
 
 
 class SteadyLines:
-    """Appends 1, 2, 3 … to each file, `lines_per_s` of them, from a thread of its own.
+    """A thread that appends 1, 2, 3 … to each file, `lines_per_s` of them.
 
     An append may end within a line: a reader must wait for the rest.
     """
@@ -65,7 +65,7 @@ class SteadyLines:
 
 
 class LineReader:
-    """Reads the only partition of each topic from its beginning."""
+    """A reader of the only partition of each topic from its beginning."""
 
     def __init__(
         self, bootstrap_servers: str, topics: Sequence[str], *, committed: bool = True

@@ -63,7 +63,7 @@ class WitnessTask(PlainSourceTask):
 
 
 class WitnessSource(PlainSource):
-    """Makes `tasks.max` tasks, or the number in `tasks`."""
+    """A source with `tasks.max` tasks, or the number in `tasks`."""
 
     def task_class(self) -> type[SourceTask]:
         return WitnessTask

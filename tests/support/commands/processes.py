@@ -38,7 +38,7 @@ def run_python(
 
 
 class RecordedProgress:
-    """Keeps the reported steps; a `Progress`."""
+    """A `Progress` that keeps the reported steps."""
 
     def __init__(self) -> None:
         self.messages: list[str] = []

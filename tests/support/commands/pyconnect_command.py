@@ -38,7 +38,7 @@ class Pyconnect:
 
 
 class Command:
-    """Runs `pyconnect` for its exit code; `out` and `err` have the last output."""
+    """Runs of `pyconnect` for the exit code; `out` and `err` have the last output."""
 
     def __init__(self, directory: Path, url: str, bootstrap_servers: str | None = None) -> None:
         self.url = url

@@ -53,7 +53,7 @@ class Ended:
 
 
 class Reconcile:
-    """Starts runs, each with its own report directory below `directory`."""
+    """Runs of audits, each with its own report directory below `directory`."""
 
     def __init__(self, directory: Path, **environment: str) -> None:
         self.directory = directory

@@ -25,7 +25,7 @@ from tests.support.eventually import eventually_async
 
 @dataclass
 class RecordingListener:
-    """Implements `children.ports.ChildListener`."""
+    """A `children.ports.ChildListener` that keeps the reports."""
 
     tasks: dict[ConnectorTaskId, list[Reported]] = field(default_factory=dict)
     connectors: dict[str, list[Reported]] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class RecordingListener:
 
 
 class MemoryOffsetStore:
-    """Implements `stores.ports.OffsetStore`; `failure` is raised by reads and writes when set."""
+    """A `stores.ports.OffsetStore` in memory; reads and writes raise `failure` if it is set."""
 
     def __init__(self) -> None:
         self.entries: dict[bytes, bytes] = {}

@@ -33,7 +33,7 @@ POLICY = RestartPolicy(mode=RestartMode.ON_FAILURE, max_attempts=5)
 
 
 class FakeAdmin:
-    """Implements `herder.port.WorkerAdmin`: `c-0` runs here, `c-1` elsewhere, `c-2` not."""
+    """A `herder.port.WorkerAdmin`: `c-0` runs here, `c-1` elsewhere, `c-2` not."""
 
     def __init__(self) -> None:
         self.kills: list[tuple[ConnectorTaskId, bool]] = []

@@ -97,7 +97,7 @@ def produce_each(
 
 
 class FakeProducer:
-    """Keeps records until `deliver` or `fail`; `serve` runs the callbacks that are due.
+    """A producer that keeps records until `deliver` or `fail`; `serve` runs due callbacks.
 
     `refusals` are raised by the next calls of `produce`, one each. `auto_deliver`: every `serve`
     delivers all.
@@ -176,7 +176,7 @@ class FakeProducer:
 
 @dataclass
 class FakeConsumer:
-    """Returns `polls` one by one: messages, or functions that act as a rebalance.
+    """A consumer that returns `polls` one by one: messages, or functions that act as a rebalance.
 
     Commits are kept; `finish_commit` completes the oldest asynchronous one.
     """

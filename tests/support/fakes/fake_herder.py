@@ -60,7 +60,7 @@ _CLASSES = {
 
 
 class FakeHerder:
-    """Implements `pyconnect_agent.herder.port.Herder`.
+    """A `pyconnect_agent.herder.port.Herder` in memory.
 
     `failures`: the error for a kind of request. `held`: kinds that are never answered.
     `submitted`: every request, in order.

@@ -41,7 +41,7 @@ class FakeTopic:
 
 
 class FakeLog:
-    """Implements `pyconnect_agent.kafka.log.Log`."""
+    """A `pyconnect_agent.kafka.log.Log` in memory."""
 
     def __init__(self, topic: FakeTopic | None = None) -> None:
         self.topic = topic or FakeTopic()

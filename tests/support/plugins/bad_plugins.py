@@ -163,14 +163,14 @@ class BadSink(PlainSink):
 
 
 class ConnectorForTaskSource(BadSource):
-    """Names a class of the wrong kind for its tasks."""
+    """A source that names a class of the wrong kind for its tasks."""
 
     def task_class(self) -> type[SourceTask]:
         return BadSource  # type: ignore[return-value]
 
 
 class AbstractTask(SourceTask):
-    """Lacks abstract methods of a task, so it cannot be constructed."""
+    """A task that lacks abstract methods, so it cannot be constructed."""
 
 
 class AbstractTaskSource(BadSource):
@@ -179,21 +179,21 @@ class AbstractTaskSource(BadSource):
 
 
 class ChoosingSource(BadSource):
-    """Names the class of its tasks by its config, which it has once it is started."""
+    """A source that names the class of its tasks by its config, which it has after its start."""
 
     def task_class(self) -> type[SourceTask]:
         return super().task_class() if self.props["chosen"] == "plain" else AbstractTask
 
 
 class NumberedSource(BadSource):
-    """Has a version that is not a text."""
+    """A source whose version is not a text."""
 
     def version(self) -> str:
         return (1, 2)  # type: ignore[return-value]
 
 
 class OddKeySource(BadSource):
-    """Defines a key whose order in its group is too large for any message."""
+    """A source with a key whose order in its group is too large for any message."""
 
     def config(self) -> ConfigDef:
         return ConfigDef().define(

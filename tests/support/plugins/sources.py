@@ -118,7 +118,7 @@ class SequenceTask(PlainSourceTask):
 
 
 class SequenceSource(PlainSource):
-    """Makes `tasks.max` tasks."""
+    """A source with `tasks.max` tasks."""
 
     def task_class(self) -> type[SourceTask]:
         return SequenceTask
@@ -224,7 +224,7 @@ class LinesTask(PlainSourceTask):
 
 
 class LinesSource(PlainSource):
-    """Makes at most one task for each file; none without files."""
+    """A source with at most one task for each file, and none without files."""
 
     def task_class(self) -> type[SourceTask]:
         return LinesTask

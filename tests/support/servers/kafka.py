@@ -135,7 +135,7 @@ STOP_TIMEOUT_S = 60
 
 
 class Servers:
-    """Starts servers of one test, in its directory, and ends them after it."""
+    """The servers of one test, in its directory, which end after it."""
 
     def __init__(self, runtime: KafkaRuntime, directory: Path) -> None:
         self.runtime = runtime

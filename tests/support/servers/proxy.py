@@ -11,7 +11,7 @@ _CHUNK = 65_536
 
 
 class Proxy:
-    """Listens on a port of its own and passes all data on to `target_port` until it is cut.
+    """A listener that passes all data on to `target_port` until it is cut.
 
     A cut proxy closes its connections and refuses new ones. A silenced proxy holds back the data of
     either side, like a network that drops packets: neither side notices, and TCP sends all later.

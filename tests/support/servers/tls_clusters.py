@@ -29,7 +29,7 @@ KEYTOOL_S = 60.0
 
 
 class Stores:
-    """Makes keys and certificates below a directory, signed by one authority."""
+    """Keys and certificates below a directory, signed by one authority."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
