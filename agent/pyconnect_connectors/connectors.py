@@ -44,14 +44,14 @@ retry.backoff.ms  INT  MEDIUM  3000
 
 
 class Guarantee(StrEnum):
-    """Whether a sink keeps consumer offsets beside the rows."""
+    """The delivery guarantee of a sink; exactly-once keeps the consumer offsets beside the rows."""
 
     EXACTLY_ONCE = "exactly-once"
     AT_LEAST_ONCE = "at-least-once"
 
 
 def define_retries(definition: ConfigDef) -> ConfigDef:
-    """Add the keys that say how a task repeats a call whose failure may pass."""
+    """Add the settings that say how a task repeats a call after a failure that may pass."""
     return define_table(
         definition, _RETRIES, {RETRIES: Range.at_least(0), BACKOFF_MS: Range.at_least(0)}
     )
@@ -70,12 +70,12 @@ TIME_ZONE = LambdaValidator(_check_zone, "a name of the IANA time zone database"
 
 
 def setting(name: str) -> Any:
-    """Return the field of a dataclass that has the value of a setting."""
+    """Return a dataclass field that holds the value of a setting."""
     return field(metadata={_KEY: name})
 
 
 def bound(kind: type[Bound], config: Mapping[str, object], **given: object) -> Bound:
-    """Return the values of a parsed config by the fields' settings and types; `given`: the rest."""
+    """Return a dataclass filled from a parsed config; `given`: the fields without a setting."""
     hints = get_type_hints(kind)
     values = {
         each.name: _READERS.get(hints[each.name], hints[each.name])(config[each.metadata[_KEY]])
@@ -86,7 +86,7 @@ def bound(kind: type[Bound], config: Mapping[str, object], **given: object) -> B
 
 
 def refuse(problems: Iterable[tuple[str, str]]) -> None:
-    """Raise ConfigException for the first of pairs of a setting and what is wrong with it."""
+    """Raise ConfigException for the first problem, a pair of a setting and a text."""
     for name, problem in problems:
         raise ConfigException(f"{name}: {problem}")
 
@@ -100,7 +100,7 @@ _READERS: Mapping[object, Callable[[Any], object]] = {
     frozenset[str]: lambda value: frozenset(map(str, value or ())),
     Password | None: lambda value: value if value and value.value else None,
 }
-"""By the type of a field; other types are made of the value. A limit is None unless positive."""
+"""Readers by a field's type; other types read a value themselves. A limit of 0 or less is None."""
 
 
 class _Parsed(Protocol):
@@ -112,30 +112,31 @@ Settings = TypeVar("Settings", bound=_Parsed)
 
 
 class ConfiguredConnector(Generic[Settings]):
-    """The base of a connector beside that of `pyconnect_api`."""
+    """Base class of the connectors here, beside a base class of `pyconnect_api`."""
 
     props: Mapping[str, str]
 
     def __init__(
         self, define: Callable[[], ConfigDef], settings: type[Settings], address: str
     ) -> None:
-        """`address` is the setting that has the address of the other side."""
+        """`address` is the name of the setting that holds the external system's address."""
         self._define = define
         self._parse = settings.parse
         self._address = address
 
     @abstractmethod
     def problems(self, settings: Settings) -> Iterable[tuple[str, str]]:
-        """Look at the system on the other side; return pairs of a setting and what is wrong.
+        """Check the external system; return pairs of a setting and what is wrong with it.
 
-        ConfigException or ConnectException if it cannot be reached: that is one of the address.
+        Raise ConfigException or ConnectException if the system cannot be reached; `validate` adds
+        an error that names no setting to the setting of the address.
         """
 
     def config(self) -> ConfigDef:
         return self._define()
 
     def validate(self, connector_configs: Mapping[str, str | None]) -> Config:
-        """Return the values with all errors; connects when there is no other error."""
+        """Return the values with all errors; connect only if the config has no other error."""
         values = self._define().validate_all(connector_configs)
         if not any(value.error_messages for value in values.values()):
             try:
@@ -157,7 +158,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Attempts:
-    """Counts failures in a row; the worker repeats the call. `event`: the text of the log."""
+    """Count of failures in a row; the worker repeats the call. `event` is the log's text."""
 
     def __init__(self, event: str, settings: RetrySettings) -> None:
         self._event = event
@@ -168,7 +169,8 @@ class Attempts:
     def wait(self, stop_requested: StopSignal) -> bool:
         """Wait before a source's next attempt; return False when the task is to stop.
 
-        Not before the failure was raised: the worker shows it in the status.
+        The task raises a failure first and waits in the next call, so that the status shows the
+        failure meanwhile.
         """
         if not self._must_wait:
             return True
@@ -179,7 +181,7 @@ class Attempts:
     def limited(self, timeout: Callable[[int], None] | None = None) -> Iterator[None]:
         """Raise ConnectException in place of the last attempt's error.
 
-        `timeout`: that of a sink's context, which tells the worker when to repeat the call.
+        `timeout` is the method of a sink's context that sets when the worker repeats the call.
         """
         try:
             yield
@@ -197,7 +199,7 @@ class Attempts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrySettings:
-    """The settings that `settings.define_retries` defines."""
+    """Settings that `define_retries` defines."""
 
     max_retries: int = setting(RETRIES)
     backoff_ms: int = setting(BACKOFF_MS)
@@ -207,7 +209,7 @@ _Offset = Mapping[str, object]
 
 
 class LazyOffsets(Sequence[_Offset]):
-    """Offsets of numbered rows. Each is made when it is read: most are never read."""
+    """Offsets of numbered rows, each made when it is read, because most are never read."""
 
     def __init__(self, rows: range, offset: Callable[[int], _Offset]) -> None:
         self._rows = rows

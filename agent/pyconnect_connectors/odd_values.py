@@ -1,6 +1,6 @@
 """Values outside the range of a type: one setting and one form of error for all connectors here.
 
-A value is odd when one side has it and the other side's type has not: PostgreSQL's `infinity` or a
+A value is odd when one side has it and the other side's type does not: PostgreSQL's `infinity` or a
 year 10000 for a Timestamp, a zero date of MariaDB, NaN for a Decimal, a text in a column of numbers
 of SQLite, a date of Parquet beyond the year 9999, NaN in a target that has no NaN.
 
@@ -51,7 +51,7 @@ values.out.of.range  STRING  MEDIUM  fail
 
 
 class OddValues(StrEnum):
-    """The fate of a value that a type cannot hold."""
+    """The policy for a value that a type cannot hold."""
 
     FAIL = "fail"
     NULL = "null"
@@ -93,13 +93,13 @@ def tolerates_errors(props: Mapping[str, object]) -> bool:
 
 
 def place_of(record: SinkRecord) -> str:
-    """Return where a record is in Kafka, as topic-partition@offset."""
+    """Return a record's place in Kafka as topic-partition@offset."""
     topic, partition = record.original_topic, record.original_kafka_partition
     return f"{topic}-{partition}@{record.original_kafka_offset}"
 
 
 def required_default(schema: Schema) -> object:
-    """Return what null means in a sink: the default of a field that is required, else None."""
+    """Return the meaning of null in a sink: the default of a required field, else None."""
     return None if schema.optional else schema.default
 
 
@@ -113,12 +113,12 @@ class OddValue(Exception):
         self.target = target
 
     def within(self, name: str) -> OddValue:
-        """Return the same for the value that holds the one of this field."""
+        """Return the same error for the value that contains this field."""
         column = f"{name}.{self.column}" if self.column else name
         return OddValue(column, self.kind, self.target)
 
     def of(self, record: SinkRecord, place: str) -> OddValueException:
-        """Return the error of a record; `place` is a file or table."""
+        """Return the exception for a record; `place` is a file or table."""
         return OddValueException(
             place,
             column=self.column or "(value)",

@@ -1,4 +1,4 @@
-"""References to config providers in values, and keys of secrets."""
+"""References to config providers in values, and the keys of secrets."""
 
 from pyconnect_clients.config_values import (
     Variable,
@@ -20,12 +20,12 @@ from tests.support.cases import cases
     ("$ {env:A}", []),
 )
 def test_references_are_split_at_the_first_two_colons(text: str, variables: list[Variable]) -> None:
-    """The key may hold colons, the path may not."""
+    """A key may hold colons, and a path may not."""
     assert list(find_variables(text)) == variables
 
 
 def test_unresolved_references_stay_unchanged() -> None:
-    """Also where a path is written that is empty."""
+    """A reference with an empty path stays unchanged too."""
     text = "<${file:/p:k}> ${env::K}"
     assert [written for written, _ in find_references(text)] == ["${file:/p:k}", "${env::K}"]
     found = {Variable("file", "/p", "k"): "${env:K}"}
@@ -41,7 +41,7 @@ def test_unresolved_references_stay_unchanged() -> None:
     "azure.storage.connection.string",
 )  # fmt: skip
 def test_keys_of_secrets(key: str) -> None:
-    """Names that connectors give to passwords, tokens and keys."""
+    """The keys are names that connectors give to passwords, tokens and keys."""
     assert is_secret_key(key)
 
 
@@ -53,5 +53,5 @@ def test_keys_of_secrets(key: str) -> None:
     "token.refresh.ms",
 )  # fmt: skip
 def test_keys_that_only_sound_like_secrets(key: str) -> None:
-    """A mask over these would hide what an operator looks for."""
+    """A mask over these values would hide facts that an operator needs."""
     assert not is_secret_key(key)

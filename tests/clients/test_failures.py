@@ -1,4 +1,4 @@
-"""The kind of a failure, through either client library."""
+"""The kinds of failures, from both client libraries."""
 
 import kafka.errors
 from confluent_kafka import KafkaError, KafkaException
@@ -19,14 +19,14 @@ from tests.support.cases import cases
     (KafkaError.INVALID_CONFIG, FailureKind.OTHER),
 )
 def test_a_code_of_librdkafka_has_a_kind(code: int, kind: FailureKind) -> None:
-    """As an exception, and as the error of a delivery."""
+    """A code has the same kind in an exception and in the error of a delivery."""
     error = KafkaError(code)
     assert failure_of(KafkaException(error)).kind is kind
     assert failure_of(error).code == code
 
 
 def test_the_libraries_agree_about_retriable_errors() -> None:
-    """By class in kafka-python, by our table for librdkafka; a fatal error never is."""
+    """kafka-python's classes and our table for librdkafka agree; a fatal error is not retriable."""
     fatal = KafkaError(KafkaError._TIMED_OUT, "x", True)
     assert failure_of(fatal).kind is FailureKind.OTHER
     for name, found in vars(kafka.errors).items():
@@ -49,5 +49,5 @@ def test_the_libraries_agree_about_retriable_errors() -> None:
     (TimeoutError(), FailureKind.UNREACHABLE),
 )
 def test_other_errors_have_a_kind(error: Exception, kind: FailureKind) -> None:
-    """Those of kafka-python, and those of Python that both libraries raise."""
+    """Errors of kafka-python, and of Python that both libraries raise, have a kind."""
     assert failure_of(error).kind is kind

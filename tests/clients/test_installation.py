@@ -1,4 +1,4 @@
-"""The advised command adds an extra to this installation, however it was made."""
+"""The advised command adds an extra to this installation, whatever installed it."""
 
 import json
 import shlex
@@ -43,7 +43,7 @@ def test_the_requirement_repeats_where_this_installation_came_from(
 
 
 def test_the_command_of_this_installation_is_understood_by_its_installer(tmp_path: Path) -> None:
-    """A dry run of the advised command finds the project; nothing is downloaded."""
+    """A dry run of the advised command finds the project, without a download."""
     command = shlex.split(install_command("reconcile"))
     if command[0] == "pip":
         command[:1] = [sys.executable, "-m", "pip"]
@@ -60,7 +60,7 @@ def test_environments_off_the_path_count(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def test_a_tree_without_metadata_has_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The directory of the tree is installed; its name is on no index."""
+    """The command names the tree's directory, because the project is on no index."""
     monkeypatch.setattr(installation, "DISTRIBUTION", "no-such-distribution")
     root = Path(__file__).parents[2]
     assert install_command("avro").endswith(f" install {shlex.quote(f'{root}[avro]')}")

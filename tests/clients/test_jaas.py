@@ -1,4 +1,4 @@
-"""Login entries as JAAS files write them."""
+"""Login entries in the syntax of JAAS files."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from tests.support.cases import cases
     ('username="u"\n  password="b c;"', "b c;"), ('username="u" password=""', ""),
 )  # fmt: skip
 def test_options_are_unquoted_as_java_does(options: str, password: str) -> None:
-    """A backslash takes the next character as it is, in either kind of quotes."""
+    """A backslash escapes the next character, in both kinds of quotes."""
     entry = parse_jaas(f"org.apache.PlainLoginModule required {options};")
     expected = ("PlainLoginModule", {"username": "u", "password": password})
     assert (entry.simple_name, entry.options) == expected
@@ -27,7 +27,7 @@ def test_options_are_unquoted_as_java_does(options: str, password: str) -> None:
     'M required a="SECRET;',
 )  # fmt: skip
 def test_broken_entries_are_refused_without_showing_them(text: str) -> None:
-    """The text says what is wrong, not what was written."""
+    """The error names the fault without the entry's text."""
     with pytest.raises(ClientPropertyError, match="hidden") as refused:
         parse_jaas(text)
     assert "SECRET" not in str(refused.value)

@@ -21,7 +21,7 @@ FORMS = ["JKS", "PKCS12"]
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> Stores:
-    """Of one authority."""
+    """Trust and key stores of one authority."""
     return Stores(tmp_path_factory.mktemp("stores") / "all")
 
 
@@ -43,7 +43,7 @@ def known(location: Path, **more: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_trust_stores_become_certificates(stores: Stores, form: str) -> None:
-    """The ones that were put in."""
+    """A trust store gives the certificates that were put in."""
     found = with_pem(tls(trusting(stores.trust_store(form), password=STORE_PASSWORD))).trust
     assert isinstance(found, PemCertificates)
     given = load_pem_x509_certificates(stores.authority.read_bytes())
@@ -51,7 +51,7 @@ def test_trust_stores_become_certificates(stores: Stores, form: str) -> None:
 
 
 def test_stores_are_read_for_tls_only_and_without_password(stores: Stores) -> None:
-    """As in Java: whether a JKS store is whole is not looked at then."""
+    """Without a password a JKS store is not checked to be whole, as in Java."""
     found = with_pem(tls(trusting(stores.trust_store("JKS")))).trust
     assert isinstance(found, PemCertificates)
     security = parse_security({"ssl.truststore.location": "/nowhere"})
@@ -61,7 +61,7 @@ def test_stores_are_read_for_tls_only_and_without_password(stores: Stores) -> No
 @pytest.mark.parametrize("form", FORMS)
 @cases("type_", None, *FORMS)
 def test_key_stores_become_key_and_chain(stores: Stores, form: str, type_: str | None) -> None:
-    """Content tells which of the two they are, whatever is said of them, as in Java."""
+    """The content decides between the kinds of store, whatever the type says, as in Java."""
     given = {} if type_ is None else {"type": type_}
     read = with_pem(tls(known(stores.key_store(form), password=STORE_PASSWORD, **given)))
     assert isinstance(read.identity, PemIdentity)
@@ -72,7 +72,7 @@ def test_key_stores_become_key_and_chain(stores: Stores, form: str, type_: str |
 
 
 def test_the_owner_of_a_key_is_trusted_in_a_trust_store(stores: Stores) -> None:
-    """Java's trust manager takes the first certificate of a key's chain."""
+    """Java's trust manager trusts the first certificate of a key's chain."""
     for form in FORMS:
         found = with_pem(tls(trusting(stores.key_store(form), password=STORE_PASSWORD))).trust
         assert isinstance(found, PemCertificates)
@@ -81,7 +81,7 @@ def test_the_owner_of_a_key_is_trusted_in_a_trust_store(stores: Stores) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_store_may_hold_key_and_trust(stores: Stores, tmp_path: Path, form: str) -> None:
-    """The other authority is trusted and is no part of the chain, which is not trusted as such."""
+    """The other authority is trusted, and is not part of the key's chain."""
     other = Stores(tmp_path / "other")
     both = other.key_store(form)
     keytool(
@@ -104,7 +104,7 @@ def test_a_store_may_hold_key_and_trust(stores: Stores, tmp_path: Path, form: st
 
 
 def test_a_key_of_jks_may_have_its_own_password(stores: Stores, tmp_path: Path) -> None:
-    """`ssl.key.password` is asked first."""
+    """`ssl.key.password` is tried before the store's password."""
     store = tmp_path / "own.jks"
     keytool(
         *("-importkeystore", "-noprompt", "-srckeystore", stores.key_store("PKCS12")),
@@ -120,7 +120,7 @@ def test_a_key_of_jks_may_have_its_own_password(stores: Stores, tmp_path: Path) 
 
 
 def test_pem_is_known_by_its_content(stores: Stores, tmp_path: Path) -> None:
-    """Without a type and with a name that tells nothing; a wrong type is refused, as in Java."""
+    """PEM needs no type and no name of its own, and a wrong type is refused, as in Java."""
     file = tmp_path / "authority"
     file.write_bytes(stores.authority.read_bytes())
     text = file.read_text()
@@ -136,7 +136,7 @@ def test_pem_is_known_by_its_content(stores: Stores, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_wrong_password_is_said(stores: Stores, form: str) -> None:
-    """With the key of the store's location, and without the password."""
+    """The error has the key of the store's location, and not the password."""
     for properties in (
         trusting(stores.trust_store(form), password="hunter2"),
         known(stores.key_store(form), password="hunter2"),
@@ -148,7 +148,7 @@ def test_a_wrong_password_is_said(stores: Stores, form: str) -> None:
 
 
 def test_files_that_are_not_stores_are_refused(stores: Stores, tmp_path: Path) -> None:
-    """Not there, cut short, of another kind, empty of what is looked for."""
+    """Missing, cut, foreign and empty files are refused."""
     whole = stores.trust_store("JKS").read_bytes()
     cases = {
         "none": (None, "No such file"),
@@ -169,7 +169,7 @@ def test_files_that_are_not_stores_are_refused(stores: Stores, tmp_path: Path) -
 
 
 def handshake(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> dict[str, object]:
-    """Let two contexts meet in memory; returns the certificate that the client has shown."""
+    """Connect two contexts in memory; return the certificate that the client has shown."""
     pipes = [ssl.MemoryBIO() for _ in range(2)]
     sides = [
         client.wrap_bio(pipes[0], pipes[1], server_hostname=host),
@@ -188,7 +188,7 @@ def handshake(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> dict
 
 @cases("form", "pem", "text", *FORMS)
 def test_contexts_convince_a_server_with_stores_of_every_kind(stores: Stores, form: str) -> None:
-    """A server that asks for a certificate gets it, and its own is checked."""
+    """A server that asks for a certificate gets it, and the client checks the server's."""
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(stores.identity("server"))
     server.load_verify_locations(stores.authority)
@@ -216,7 +216,7 @@ def test_contexts_convince_a_server_with_stores_of_every_kind(stores: Stores, fo
 
 
 def test_pem_that_cannot_be_used_is_said(stores: Stores, tmp_path: Path) -> None:
-    """With the beginning of its keys; a password that lacks is not asked for on the terminal."""
+    """The error names the keys' prefix, and a missing password is not asked for on the terminal."""
     cases = [
         (trusting(tmp_path / "none.pem"), r"ssl\.truststore\.\*: .*No such file"),
         ({"ssl.truststore.certificates": "junk"}, r"ssl\.truststore\.\*"),

@@ -1,4 +1,4 @@
-"""Files of client properties, and what they refer to."""
+"""Files of client properties, and their references."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ KEY = "ssl.key.password"
 
 @pytest.fixture
 def secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The same secret in a file, as a file, and in the environment."""
+    """The same secret in a properties file, as a file, and in the environment."""
     (tmp_path / "secrets").mkdir()
     (tmp_path / "secrets" / "all.properties").write_text("key=hunter2\n")
     (tmp_path / "secrets" / "key").write_text("hunter2")
@@ -32,19 +32,19 @@ def secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     "reference", "${file:%s/all.properties:key}", "${dir:%s:key}", "${env:PYCONNECT_TEST_SECRET}"
 )
 def test_references_are_read_as_kafka_does(secrets: Path, tmp_path: Path, reference: str) -> None:
-    """Anywhere in a value; the file itself names the providers, as for Java's clients."""
+    """References are read anywhere in a value, by the providers that the file names."""
     text = reference.replace("%s", str(secrets))
     lines = {**PROVIDERS, KEY: f"<{text}>", "other": text}
     file = tmp_path / "client.properties"
     file.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
     read = read_client_properties(str(file))
     assert read[KEY] == "<hunter2>"
-    # Not the client's security, and perhaps of a provider that is elsewhere.
+    # The key is not of the client's security, and its provider may be elsewhere.
     assert read["other"] == text
 
 
 def test_files_and_providers_are_named_or_absent(tmp_path: Path) -> None:
-    """A missing file has the system's reason; without providers nothing is a reference."""
+    """A missing file has the system's reason, and without providers no text is a reference."""
     properties = {KEY: "${file:/nowhere:key}"}
     assert with_references(properties) == properties
     other = {**PROVIDERS, KEY: "${vault:/nowhere:key}"}
@@ -80,7 +80,7 @@ def test_files_and_providers_are_named_or_absent(tmp_path: Path) -> None:
 def test_a_reference_to_nothing_is_refused(
     secrets: Path, change: dict[str, str], reference: str, text: str
 ) -> None:
-    """A client would log in with its text instead."""
+    """A client would use the text of the reference as its login."""
     properties = {**PROVIDERS, **change, KEY: reference.replace("%s", str(secrets))}
     with pytest.raises(ClientPropertyError, match=text) as refused:
         with_references(properties)

@@ -1,4 +1,4 @@
-"""Meaning of security properties, refusals, and the words of both client libraries."""
+"""The meaning of security properties, refusals, and the settings of both client libraries."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def tls(properties: dict[str, str]) -> Tls:
 
 
 def test_unused_settings_are_not_read() -> None:
-    """Java's default is plain; broken logins and stores matter to those who use them."""
+    """Java's default is plaintext, for which broken logins and stores do not matter."""
     assert parse_security({}) == Security(protocol=Protocol.PLAINTEXT, tls=None, sasl=None)
     broken = {"sasl.jaas.config": "broken", "ssl.keystore.key": "alone", "sasl.mechanism": "X"}
     assert parse_security(broken).sasl is None
@@ -42,7 +42,7 @@ def test_unused_settings_are_not_read() -> None:
 
 
 def test_values_are_trimmed_and_names_of_protocols_have_no_case() -> None:
-    """As Java's parser does; null and empty values count as unset."""
+    """Null and empty values count as unset, as in Java's parser."""
     security = parse_security(
         {
             "security.protocol": " sasl_ssl ",
@@ -74,12 +74,12 @@ def test_values_are_trimmed_and_names_of_protocols_have_no_case() -> None:
     ),
 )
 def test_trust_comes_from_text_file_or_store(properties: dict[str, str], trust: object) -> None:
-    """Names and types tell PEM; what else a file is tells its content."""
+    """The type or the name shows PEM; the content of other files shows their kind."""
     assert tls(properties).trust == trust
 
 
 def test_an_identity_is_both_key_and_chain() -> None:
-    """As texts, or in one file."""
+    """An identity is two texts, or one file."""
     texts = {"ssl.keystore.key": "K", "ssl.keystore.certificate.chain": "C"}
     assert tls(texts).identity == PemIdentity(key="K", chain="C")
     found = tls({"ssl.keystore.location": "/k.pem", "ssl.key.password": "SECRET"})
@@ -91,7 +91,7 @@ def test_an_identity_is_both_key_and_chain() -> None:
 
 
 def test_empty_and_ineffective_properties_have_meanings() -> None:
-    """An empty algorithm takes any host name; Java's algorithms and timeouts are named."""
+    """An empty algorithm accepts each host name; properties without effect are named."""
     algorithm = "ssl.endpoint.identification.algorithm"
     assert [tls(given).checks_host_name for given in ({}, {algorithm: "HTTPS"})] == [True, True]
     assert not tls({algorithm: " "}).checks_host_name
@@ -114,7 +114,7 @@ LOGINS = [
 
 @pytest.mark.parametrize(("properties", "login"), LOGINS)
 def test_logins_are_of_properties_and_jaas(properties: dict[str, str], login: object) -> None:
-    """Of each mechanism; without a name it is GSSAPI, and secrets are not shown."""
+    """Each mechanism's login is read; GSSAPI is the default, and secrets are not shown."""
     security = parse_security({"security.protocol": "SASL_PLAINTEXT", **properties})
     assert security.sasl is not None
     assert security.sasl.login == login
@@ -151,7 +151,7 @@ REFUSED = [
 def test_unusable_settings_are_refused_with_their_key(
     properties: dict[str, str], text: str
 ) -> None:
-    """With what is wrong, mostly with what to do, and never with a secret."""
+    """Errors say what is wrong and mostly what to do, and never show a secret."""
     with pytest.raises(ClientPropertyError) as refused:
         parse_security(properties)
     assert str(refused.value).startswith(text)
@@ -160,7 +160,7 @@ def test_unusable_settings_are_refused_with_their_key(
 
 @cases("name", "sasl.username", "ssl.ca.location", "sasl.mechanisms")
 def test_names_of_librdkafka_are_refused_with_javas(name: str) -> None:
-    """Java's clients would ignore them, and so would our own in other places."""
+    """Java's clients would ignore librdkafka's names."""
     with pytest.raises(ClientPropertyError, match=f"{name}: this is librdkafka's name"):
         refuse_other_names({name: "SECRET"})
     refuse_other_names({"sasl.jaas.config": PLAIN, "ssl.truststore.location": "/ca"})
@@ -178,7 +178,7 @@ def arguments(properties: dict[str, str]) -> dict[str, object]:
 
 
 def test_plain_connections_need_the_protocol_only() -> None:
-    """Other properties do not matter."""
+    """With a plain connection other properties do not matter."""
     given = {"sasl.jaas.config": PLAIN_JAAS, "ssl.truststore.location": "/ca.pem"}
     assert settings(given) == {"security.protocol": "plaintext"}
 
@@ -210,13 +210,13 @@ def test_plain_connections_need_the_protocol_only() -> None:
     ),
 )
 def test_logins_are_translated(java: dict[str, str], librdkafka: dict[str, str]) -> None:
-    """Of every mechanism that Kafka has."""
+    """Each mechanism that Kafka has is translated."""
     protocol = {"security.protocol": "sasl_plaintext"}
     assert settings({**java, "security.protocol": "SASL_PLAINTEXT"}) == protocol | librdkafka
 
 
 def test_a_login_by_token_stays_in_javas_words() -> None:
-    """Until a client is made: the source of its tokens is an object."""
+    """The source of a login's tokens is an object, which is made with the client."""
     java = {
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "OAUTHBEARER",
@@ -247,13 +247,13 @@ HTTPS = {"ssl.endpoint.identification.algorithm": "https"}
     ),
 )
 def test_tls_is_translated(java: dict[str, str], librdkafka: dict[str, str]) -> None:
-    """PEM, as files or texts."""
+    """TLS has PEM files or PEM texts."""
     expected = {"security.protocol": "ssl", **librdkafka}
     assert settings({**java, "security.protocol": "SSL"}) == expected
 
 
 def test_stores_keep_javas_names_until_they_are_read() -> None:
-    """The code that makes the client reads the stores first."""
+    """The code that makes a client reads the stores first."""
     stores = {
         "ssl.truststore.location": "/t.jks",
         "ssl.keystore.location": "/k",
@@ -266,7 +266,7 @@ def test_stores_keep_javas_names_until_they_are_read() -> None:
 
 
 def test_a_login_by_password_becomes_arguments() -> None:
-    """TLS settings are an object and are not among the arguments."""
+    """The arguments do not have the TLS settings, which become an object."""
     assert arguments({}) == {"security_protocol": "PLAINTEXT"}
     assert arguments(
         {
@@ -284,7 +284,7 @@ def test_a_login_by_password_becomes_arguments() -> None:
 
 
 def test_kerberos_takes_its_service_from_either_place() -> None:
-    """From the property before the login entry."""
+    """The service's property takes precedence over the login entry."""
     java = {"security.protocol": "SASL_SSL", "sasl.jaas.config": 'k.M required serviceName="s";'}
     expected = {"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI"}
     assert arguments(java) == {**expected, "sasl_kerberos_service_name": "s"}

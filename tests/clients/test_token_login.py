@@ -1,4 +1,4 @@
-"""The source of tokens in Java's properties, and the time of the next fetch."""
+"""The source of tokens in Java's properties, and the times of fetches."""
 
 from collections.abc import Mapping
 
@@ -35,7 +35,7 @@ def login(properties: Mapping[str, str], mechanism: str = "OAUTHBEARER") -> Toke
 
 
 def test_credentials_and_extensions_are_of_properties_or_the_login_entry() -> None:
-    """Newer versions' properties come first; `ssl.` properties are about brokers."""
+    """Newer properties take precedence; brokers' `ssl.` properties are not for this connection."""
     java = {ENDPOINT: "https://idp/token", "sasl.jaas.config": f"{JAAS};"}
     expected = EndpointTokens(
         url="https://idp/token", client_id="i", client_secret="SECRET", scope="r"
@@ -57,7 +57,7 @@ def test_credentials_and_extensions_are_of_properties_or_the_login_entry() -> No
 
 
 def test_times_are_kafkas() -> None:
-    """Those of the refresh are seconds, the others milliseconds."""
+    """Times of refreshes are seconds, and other times are milliseconds."""
     java = {ENDPOINT: "file:///t"}
     assert login(java).refresh == RefreshSettings()
     changed = {
@@ -79,7 +79,7 @@ def test_times_are_kafkas() -> None:
 
 
 def test_tokens_of_files_and_of_the_client_itself() -> None:
-    """A file URL, and claims of three kinds."""
+    """A file has a URL, and a client's own token has claims of three kinds."""
     assert login({ENDPOINT: "file:///t"}).tokens == FileTokens(url="file:///t")
     claims = (
         'unsecuredLoginStringClaim_sub="a" unsecuredLoginNumberClaim_n="1.5"'
@@ -133,7 +133,7 @@ REFUSED = [
 def test_unusable_settings_are_refused_with_their_key(
     properties: Mapping[str, str], text: str
 ) -> None:
-    """Without the value where it may be secret."""
+    """Errors leave out values that may be secret."""
     with pytest.raises(ClientPropertyError) as refused:
         login(properties)
     assert str(refused.value).startswith(text)
@@ -149,22 +149,22 @@ TIMES = st.integers(0, 2**45)
     "lifetime_ms, chance, due_ms",
     (60 * MINUTE, 0.0, 48 * MINUTE),
     (60 * MINUTE, 1.0, 51 * MINUTE),
-    # The buffer of five minutes before the end.
+    # Five minutes before the end, the buffer.
     (10 * MINUTE, 1.0, 5 * MINUTE),
-    # At least a minute from now.
+    # One minute from now, the least.
     (6 * MINUTE, 0.0, 1 * MINUTE),
-    # Too short for both: the share alone counts.
+    # A lifetime that is too short for both: the share alone counts.
     (100_000, 0.0, 80_000),
     (100_000, 1.0, 85_000),
 )
 def test_a_token_is_replaced_as_kafka_does(lifetime_ms: int, chance: float, due_ms: int) -> None:
-    """A share of the lifetime, moved by the shortest period and by the buffer."""
+    """The time is a share of the lifetime, moved by the shortest period and the buffer."""
     token = Lifetime(start_ms=0, expiry_ms=lifetime_ms)
     assert next_fetch_ms(KAFKAS, token, 0, chance) == due_ms
 
 
 def test_tokens_are_fetched_with_pauses() -> None:
-    """Growing and varied after failures; also for a file that is never replaced."""
+    """Pauses grow and vary after failures; a file that is not replaced has pauses too."""
     old = Lifetime(start_ms=0, expiry_ms=100_000)
     assert next_fetch_ms(KAFKAS, old, 99_000, 0.5) == 99_100
     assert next_fetch_ms(KAFKAS, old, 100_000, 0.5) == 110_000
@@ -176,14 +176,14 @@ def test_tokens_are_fetched_with_pauses() -> None:
 
 @given(TIMES, TIMES, TIMES, st.floats(0, 1))
 def test_a_fetch_is_never_due_in_the_past(start: int, expiry: int, now: int, chance: float) -> None:
-    """The thread pauses between two fetches, for any clock of the server."""
+    """The thread pauses between fetches for any clock of the server."""
     token = Lifetime(start_ms=start, expiry_ms=expiry)
     assert next_fetch_ms(KAFKAS, token, now, chance) > now
 
 
 @given(st.integers(1, 200 * MINUTE), st.floats(0, 1))
 def test_a_fresh_token_is_replaced_before_it_expires(lifetime_ms: int, chance: float) -> None:
-    """With lifetimes of a second and more."""
+    """A token is replaced before it expires if its lifetime is a second or more."""
     lifetime_ms += 1_000
     token = Lifetime(start_ms=0, expiry_ms=lifetime_ms)
     assert next_fetch_ms(KAFKAS, token, 0, chance) < lifetime_ms

@@ -1,4 +1,4 @@
-"""Databases to read from and to write to, one of each for a process of tests."""
+"""Database servers for tests to read from and write to, one of each per test process."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 `core.rest_access` decides what a user may do. Files are read at each request, so that they can be
 changed while the worker runs. A worker that passes a request on signs the name of its user with the
-session key; the signature covers method, target and body, and counts for a while.
+session key; the signature covers method, target and body, and is valid for a while.
 
 The admin interface has credentials of its own in files: user names and passwords as properties
 (`name=password`), tokens one a line.
@@ -12,8 +12,8 @@ pages: a browser on this machine must not obey a foreign page.
 
 Apache's REST extension asks for passwords, as ``JaasBasicAuthFilter``: the path, the method and the
 media types are checked before, requests of workers (which are signed) and separate admin listeners
-are exempt, and health is not. Otherwise than there, the credentials are read at each request, an
-empty file admits no client, and the 401 names the scheme.
+are exempt, and health is not. Unlike Apache's, this one reads the credentials at each request,
+admits no client with an empty file, and names the scheme in the 401.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from pyconnect_api.errors import ConfigException
 
 
 def basic_credentials(authorization: str) -> tuple[str, str] | None:
-    """Return user and password of a header of the scheme Basic, None for another header."""
+    """Return user and password of a Basic header, None for another header."""
     scheme, _, given = authorization.partition(" ")
     if scheme.lower() != "basic":
         return None
@@ -70,7 +70,7 @@ def basic_header(user: str, password: str) -> str:
 
 
 def is_same(given: str, expected: str | None) -> bool:
-    """Take the same time for every wrong value."""
+    """Compare in the same time for every wrong value."""
     matches = hmac.compare_digest(given.encode(), (expected or "").encode())
     return matches and bool(expected)
 
@@ -80,12 +80,12 @@ CHALLENGE = 'Basic realm="Kafka Connect", charset="UTF-8"'
 
 @dataclass(frozen=True, slots=True)
 class BasicAuthExtension:
-    """`credentials`: a properties file of `user=password`."""
+    """Apache's REST extension; `credentials` is a properties file of `user=password`."""
 
     credentials: str
 
     def admits(self, given: tuple[str, str] | None) -> bool:
-        """Return whether these are a user and the password."""
+        """Return whether the file has this user with this password."""
         return given is not None and is_same(given[1], self.password_of(given[0]))
 
     def password_of(self, user: str) -> str | None:
@@ -99,7 +99,7 @@ class BasicAuthExtension:
 def extension_of(configured: str | None) -> BasicAuthExtension:
     """Return the extension with the JAAS file's credentials.
 
-    `configured`: the worker's key of the JAAS file. Raises ConfigException.
+    `configured` is the worker's key that names the JAAS file. Raises ConfigException.
     """
     file = jaas_file(configured, os.environ)
     try:
@@ -120,12 +120,12 @@ LOG = logging.getLogger(__name__)
 USERS = "agent.rest.users"
 USER_HEADER = "Pyconnect-User"
 CERTIFICATE = "certificate_subject"
-"""The member of a connection's state with the subject of the client's certificate."""
+"""Key in a connection's state for the subject of the client's certificate."""
 _SIGNED_FOR_MS = 600_000
-"""Clocks of workers may differ."""
+"""Time for which a signature is valid: clocks of workers may differ."""
 _REMEMBERED_PASSWORDS = 1_000
 _NO_PASSWORD = f"scrypt:{'A' * 22}==:{'A' * 86}=="
-"""The hash of no password: 16 and 64 zero bytes."""
+"""A hash that no password has: 16 and 64 zero bytes."""
 
 
 class Signer(Protocol):
@@ -138,7 +138,7 @@ class Signer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """`name` None: users are not asked for. `user` None: no role limits the request.
+    """The user of a request. `name` None: the worker has no users. `user` None: no role limits it.
 
     `body_sha256`: of the body that another worker has signed.
     """
@@ -157,17 +157,17 @@ class Caller:
         return self.user is None or self.user.has_connector(connector)
 
     def require_connector(self, connector: str) -> None:
-        """Raise ForbiddenError for one that the user is not for."""
+        """Raise ForbiddenError for a connector that is not one of the user's."""
         if self.user is not None and not self.user.has_connector(connector):
             raise ForbiddenError(self.user.no_connector(connector))
 
     def require_body(self, body: bytes) -> None:
-        """Raise ForbiddenError for a body that the other worker has not signed."""
+        """Raise ForbiddenError for a body other than the one that the other worker has signed."""
         if self.body_sha256 not in (None, hashlib.sha256(body).hexdigest()):
             raise ForbiddenError("The body is not the one that the forwarding worker has signed.")
 
     def signed(self, signer: Signer, method: str, target: str, body: bytes) -> dict[str, str]:
-        """Return the headers of a request to another worker: they keep the user."""
+        """Return the headers of a request to another worker, which name the user."""
         headers = {} if self.authorization is None else {"Authorization": self.authorization}
         if self.name is None:
             return headers
@@ -183,7 +183,7 @@ class Caller:
 
 
 class RestAccess:
-    """`extension`: passwords of Apache's; `users`: `agent.rest.users`; one of them is given."""
+    """Access by `extension` (Apache's passwords) or `users` (`agent.rest.users`); one is given."""
 
     def __init__(self, extension: BasicAuthExtension | None, users: str | None) -> None:
         self._extension = extension
@@ -197,7 +197,7 @@ class RestAccess:
         return self._users is not None
 
     def check(self) -> None:
-        """Raise WorkerConfigError for users that cannot be read, or none."""
+        """Raise WorkerConfigError for users that cannot be read, or if there are none."""
         try:
             if self._users is not None and not self._read():
                 raise WorkerConfigError(f"{USERS}: there are no users.")
@@ -209,7 +209,7 @@ class RestAccess:
         return self.has_roles and any(user.certificates for user in self._read())
 
     async def caller(self, request: Request, signer: Signer) -> Caller:
-        """Return the user of a request; raises UnauthorizedError without one."""
+        """Return the user of a request; raise UnauthorizedError if there is none."""
         if USER_HEADER in request.headers:
             return forwarded_caller(request, signer)
         authorization = request.headers.get("authorization")
@@ -251,11 +251,11 @@ class RestAccess:
         return None
 
     def _has_password(self, user: User | None, given: tuple[str, str], address: str) -> bool:
-        """Return whether the password is the user's, which is remembered as a digest.
+        """Return whether the password is the user's; a right one is remembered as a digest.
 
-        A wrong one is remembered for its address alone: a quick refusal must not report what a
-        client elsewhere has mistyped. Guesses do not displace right passwords. To refuse an unknown
-        user takes as long as to refuse a known one, so that it does not tell which exist.
+        A wrong password is remembered for its address alone: a quick refusal must not reveal what a
+        client elsewhere has mistyped. Guesses do not displace right passwords. Refusing an unknown
+        user takes as long as refusing a known one: the time does not reveal which users exist.
         """
         if self._extension is not None and self._extension.admits(given):
             return True
@@ -276,7 +276,7 @@ class RestAccess:
         return right
 
     def _read(self) -> tuple[User, ...]:
-        """Return the users of the file, or of the text that a reference stands for."""
+        """Return the users of the file, or of the text behind a reference."""
         assert self._users is not None
         if "=" in self._users:
             return _parsed(self._users, "the value")
@@ -296,9 +296,9 @@ def address_of(request: Request) -> str:
 
 
 def forwarded_caller(request: Request, signer: Signer) -> Caller:
-    """Return the user that another worker names; raises UnauthorizedError unless it has signed.
+    """Return the user that another worker names; raise UnauthorizedError unless it has signed.
 
-    That worker has decided that its user may send the request.
+    The other worker has decided that its user may send the request.
     """
     value = request.headers[USER_HEADER]
     raw_path, query = request.scope["raw_path"], request.scope["query_string"]
@@ -330,7 +330,7 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminAccess:
-    """`loopback`: addresses of the bound listeners that no other host reaches."""
+    """Access to the admin interface; `loopback`: bound addresses that no other host reaches."""
 
     basic_file: str | None = None
     token_file: str | None = None
@@ -352,7 +352,7 @@ class AdminAccess:
                 raise WorkerConfigError(f"{key}: {file} holds no credentials.")
 
     async def check(self, request: Request) -> None:
-        """Raise UnauthorizedError unless this request may be answered."""
+        """Raise UnauthorizedError if this request must not be answered."""
         if self.has_credentials:
             authorization = request.headers.get("authorization", "")
             if not await asyncio.to_thread(self._admits, authorization):
@@ -385,7 +385,7 @@ class AdminAccess:
             return is_same(password, load_properties(self.basic_file).get(user))
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() == "bearer" and self.token_file is not None:
-            # All of them are compared, so that the time reveals nothing about a wrong value.
+            # All values are compared, so that the time reveals nothing about a wrong one.
             return sum(is_same(token.strip(), known) for known in _tokens(self.token_file)) > 0
         return False
 
@@ -399,7 +399,7 @@ class AdminAccess:
 
 
 def loopback_addresses(addresses: Iterable[Address]) -> frozenset[Address]:
-    """Return those of bound addresses that only this host reaches."""
+    """Return those of the bound addresses that only this host reaches."""
     return frozenset(
         (host, port) for host, port in addresses if ipaddress.ip_address(host).is_loopback
     )

@@ -4,8 +4,8 @@ Corresponds to ``RestServer``'s Jersey applications and ``ConnectExceptionMapper
 responses are Starlette's; the route is chosen as JAX-RS does (see `routing`). Lives on the event
 loop; knows nothing of sockets (see `server`).
 
-It answers before the herder is ready: only resources that need the herder wait for it. The log has
-one line per request: the extended NCSA format with the latency in milliseconds.
+The application answers before the herder is ready: only resources that need the herder wait for it.
+The log has one line per request: the extended NCSA format with the latency in milliseconds.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from pyconnect_agent.rest.response_headers import CrossOriginPolicy, apply_rules
 from pyconnect_agent.rest.routing import Match, Route, Router, decode_segment, segments_of
 
 ACCESS_LOG = logging.getLogger("pyconnect_agent.rest.access_log")
-"""A logger of its own, so that it can be silenced alone."""
+"""A logger with a name of its own, so that an operator can silence it alone."""
 MAIN_ROUTES: tuple[Route, ...] = (*root.ROUTES, *connectors.ROUTES, *connectors.INTERNAL_ROUTES)
 ADMIN_ROUTES: tuple[Route, ...] = (*root.LOGGER_ROUTES, *agent.ROUTES)
 METRICS_ROUTES: tuple[Route, ...] = agent.METRICS_ROUTES
@@ -88,7 +88,7 @@ class RestApplication:
         except ClientDisconnect:
             raise
         except asyncio.CancelledError:
-            # Only the server's stop cancels a request; the connection still carries an answer.
+            # Only the server's stop cancels a request; the connection can still send an answer.
             response = error_response(InternalError("Worker is shutting down"))
         except Exception as error:  # noqa: BLE001  every failure becomes an answer
             response = error_response(error)
@@ -102,14 +102,14 @@ class RestApplication:
 
     async def _dispatch(self, request: Request) -> Response:
         if {"content-length", "transfer-encoding"}.issubset(request.headers):
-            # A proxy may see another end of this body, and read the rest as the next request.
+            # A proxy may see another end of this body, and take the rest for the next request.
             refused = error_response(
                 BadRequestError("A request must not have Content-Length and Transfer-Encoding")
             )
             refused.headers["connection"] = "close"
             return refused
         segments = segments_of(request.scope["raw_path"].decode("latin-1"))
-        # Two headers do not give one media type.
+        # Two headers do not define one media type.
         types = ",".join(request.headers.getlist("content-type"))
         match = self._router.match(
             request.method,
@@ -150,16 +150,16 @@ class RestApplication:
         return journal.change(services.herder, connector, services.password_keys)
 
     async def _caller(self, request: Request, match: Match | Response) -> Caller:
-        """Return the user; raises UnauthorizedError without one."""
+        """Return the user; raise UnauthorizedError if there is none."""
         anyone = Caller(
             address=address_of(request), authorization=request.headers.get("authorization")
         )
         if self._access is None:
-            # The worker that has passed the request on may know users.
+            # The worker that has forwarded the request may have users.
             herder = self._services.herder
             return forwarded_caller(request, herder) if USER_HEADER in request.headers else anyone
         if isinstance(match, Response):
-            # Browsers ask for permission without credentials.
+            # Browsers send preflights without credentials.
             needs_none = PREFLIGHT in request.headers
         elif self._access.has_roles:
             # Workers sign their requests, and probes have no user.
@@ -174,7 +174,7 @@ class RestApplication:
         return anyone if needs_none else await self._access.caller(request, self._services.herder)
 
     async def _without_secrets(self, response: Response) -> Response:
-        """Hide what may be a secret in an answer: by names, and what configs hold in plain text."""
+        """Hide secrets in an answer: values of secret names, and plain values of configs."""
         if isinstance(response, StreamedResponse):
             return response
         body = bytes(response.body)

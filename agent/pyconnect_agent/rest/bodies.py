@@ -6,8 +6,8 @@ not JSON or has the wrong shape is a `BodyError`, answered with status 500. The 
 pyconnect's. A scalar in place of a text becomes its JSON text, as with Jackson. An empty body and
 JSON `null` bind to None.
 
-The length of such an answer is unknown: HTTP/1.1 sends it in chunks. An error after the first part
-closes the connection, because the status was already sent.
+An answer that is written while it is sent has an unknown length, so HTTP/1.1 sends it in chunks. An
+error after the first part closes the connection, because the status was already sent.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from pyconnect_agent.core.offsets.connector_offsets import (
 ConfigBody = dict[str, str | None]
 
 NUMBER_CHARACTERS = 1_000
-"""Jackson's limit."""
+"""Most characters of a number, as in Jackson."""
 _LIST = re.compile(r"[ \t\n\r]*\[[ \t\n\r]*(?P<end>\])?")
 _LIST_END = re.compile(r"[ \t\n\r]*\]")
 
 
 class BodyError(Exception):
-    """A request body cannot be read or bound; the message names the place and the fault."""
+    """The error of a body that cannot be read or bound; the text names the place and the fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateConnectorRequest:
-    """The body of `POST /connectors` (KIP-980), untrimmed; None for what is absent or null."""
+    """The body of `POST /connectors` (KIP-980), untrimmed; None: missing or null."""
 
     name: str | None = None
     config: ConfigBody | None = None
@@ -53,7 +53,7 @@ class CreateConnectorRequest:
 
 
 class _Number(str):
-    """A number in its original spelling: `1.50` is not `1.5` in a config."""
+    """A number with its spelling: in a config `1.50` is not `1.5`."""
 
     __slots__ = ()
 
@@ -123,10 +123,10 @@ def _large_body_error(error: Exception) -> BodyError:
 
 
 def check_offsets(body: bytes) -> None:
-    """Check the body of `PATCH /connectors/{c}/offsets` (KIP-875); nothing of it is kept.
+    """Check the body of `PATCH /connectors/{c}/offsets` (KIP-875) without keeping it.
 
-    The body may be large: entries are read one by one where it has the usual form. Raises
-    BodyError, and BadRequestError for a body without offsets.
+    The body may be large: entries are read one by one if it has the usual form. Raises BodyError,
+    and BadRequestError for a body without offsets.
     """
     try:
         count = _count(each_entry(body.decode(), _OFFSETS_DECODER))
@@ -143,7 +143,7 @@ def check_offsets(body: bytes) -> None:
 
 
 def _count(entries: Iterable[Any]) -> int:
-    """Return the number of offsets. Raises BodyError for one of another shape."""
+    """Return the number of offsets; raise BodyError for a body of another shape."""
     count = 0
     for entry in entries:
         place = f"offset {count}"
@@ -168,7 +168,7 @@ def _refuse_constant(constant: str) -> NoReturn:
 
 
 def _without_repetition(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse two values of one name: one of them would be lost silently."""
+    """Refuse two values with one name, of which one would be lost silently."""
     found = dict(members)
     if len(found) != len(members):
         names = [name for name, _ in members]
@@ -187,7 +187,7 @@ _OFFSETS_DECODER = json.JSONDecoder(
 
 
 def _document(body: bytes, *, or_more: bool = False, decoder: json.JSONDecoder = _DECODER) -> Any:
-    """Return the document, None for an empty one; `or_more`: other text may follow it."""
+    """Return the document, None for an empty text; `or_more`: other text may follow."""
     try:
         text = body.decode(json.detect_encoding(body)).strip(" \t\n\r")
         if not text:
@@ -244,7 +244,7 @@ def _wrong_kind(value: object, place: str, wanted: str) -> BodyError:
 
 
 class StreamedResponse(Response):
-    """Threads read `parts`, one part at a time, as fast as the client reads."""
+    """An answer whose `parts` threads read, one at a time, as fast as the client reads."""
 
     def __init__(self, parts: Iterator[bytes], *, media_type: str) -> None:
         super().__init__(media_type=media_type)

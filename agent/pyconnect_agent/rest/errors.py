@@ -1,7 +1,7 @@
 """The HTTP answer to a failure: status, error code, text.
 
-Corresponds to ``ConnectExceptionMapper`` and ``ConnectRestException``. Statuses are decided here
-and nowhere else.
+Corresponds to ``ConnectExceptionMapper`` and ``ConnectRestException``. No other module
+decides about statuses.
 
 `Content-Type` and `Accept` are read as JAX-RS does; as in Apache's worker, a range with `q=0` still
 accepts.
@@ -34,7 +34,7 @@ _MEDIA_TYPE = re.compile(
 
 
 def content_type(header: str) -> str:
-    """Return `type/subtype` in lower case, without parameters; raises BadRequestError."""
+    """Return `type/subtype` in lower case, without parameters; BadRequestError if it is not one."""
     found = _MEDIA_TYPE.fullmatch(header)
     if found is None:
         raise BadRequestError(f"Content-Type is not a media type: {header}")
@@ -82,15 +82,15 @@ _JAVA_NAMES: tuple[tuple[type[Exception], str], ...] = (
 )
 
 PERMANENT_HEADER = "Pyconnect-Permanent"
-"""Set to `true` where the same request cannot succeed before a setting or a right is corrected.
+"""Header with `true` if the same request fails until a setting or a right is corrected.
 
-A header, as Java's workers refuse a body with fields that they do not know.
+Not a field of the body, because Java's workers refuse fields that they do not know.
 """
 _PERMANENT = {PERMANENT_HEADER: "true"}
 
 
 class RestError(Exception):
-    """An error the REST layer itself answers with."""
+    """An error that the REST layer itself answers with."""
 
     headers: Mapping[str, str] = MappingProxyType({})
 
@@ -109,7 +109,7 @@ class RouterError(RestError):
 
 
 class ResourceNotFoundError(RestError):
-    """A path parameter has the wrong form; unlike for a RouterError, a method was chosen."""
+    """A path parameter of the wrong form; unlike for a RouterError, a method was chosen."""
 
     def __init__(self) -> None:
         super().__init__(HTTPStatus.NOT_FOUND, _router_text(HTTPStatus.NOT_FOUND))
@@ -124,7 +124,7 @@ class UnsupportedBodyError(RestError):
 
 
 class BodyTooLargeError(RestError):
-    """The body is larger than this worker keeps in memory; Apache's only limit is its heap."""
+    """A body is larger than this worker keeps in memory; Apache's only limit is its heap."""
 
     def __init__(self, limit_bytes: int) -> None:
         super().__init__(
@@ -135,7 +135,7 @@ class BodyTooLargeError(RestError):
 
 
 class UnauthorizedError(RestError):
-    """The admin interface needs other credentials; `challenge` names the schemes."""
+    """The error of wrong credentials for the admin interface; `challenge` names the schemes."""
 
     def __init__(self, message: str, challenge: str) -> None:
         super().__init__(HTTPStatus.UNAUTHORIZED, message)
@@ -143,7 +143,7 @@ class UnauthorizedError(RestError):
 
 
 class RunsElsewhereError(RestError):
-    """The task's owner is another worker; `url` is the same resource there, None when unknown."""
+    """The error of a task on another worker; `url` is the resource there, None if unknown."""
 
     def __init__(self, message: str, url: str | None) -> None:
         super().__init__(HTTPStatus.CONFLICT, message)
@@ -151,7 +151,7 @@ class RunsElsewhereError(RestError):
 
 
 class NullBodyError(RestError):
-    """A value is missing where Apache's worker dereferences null and answers 500."""
+    """A missing value, for which Apache's worker dereferences null and answers 500."""
 
     def __init__(self, needed: str) -> None:
         super().__init__(
@@ -160,7 +160,7 @@ class NullBodyError(RestError):
 
 
 class RelayedError(RestError):
-    """The target of a forwarded request answered with an error.
+    """An error answer from the target of a forwarded request.
 
     `permanent`: the target said so. `journaled`: the target has recorded the request.
     """
@@ -175,7 +175,7 @@ class RelayedError(RestError):
 
     @property
     def retriable(self) -> bool:
-        """Whether the same request may succeed later, maybe at another worker."""
+        """Whether the same request may succeed later, perhaps at another worker."""
         return self.status in (HTTPStatus.CONFLICT, HTTPStatus.SERVICE_UNAVAILABLE)
 
 

@@ -2,8 +2,8 @@
 
 Lives on the event loop.
 
-Values made of JSON may take thirty times its bytes, so one body at a time is read. Python's JSON
-reader lets no other thread run, so a body is never read on the event loop, which renews leases.
+The values of a JSON text may take thirty times its bytes, so one body at a time is read. While
+Python's JSON reader runs, no other thread does; the event loop, which renews leases, reads no body.
 Apache's only limit is its heap.
 """
 
@@ -33,11 +33,11 @@ from pyconnect_agent.rest.response_headers import WebPages
 
 ALL_BODIES_BYTES = 128 * 1024 * 1024
 SMALL_BYTES = 16 * 1024
-"""A smaller body is read in less time than a thread takes to begin."""
+"""Size up to which reading a body takes less time than starting a thread."""
 
 
 class BodyMemory:
-    """Counts the bytes of all bodies of requests under way."""
+    """A count of the bytes of the bodies of all requests under way."""
 
     def __init__(self, limit_bytes: int = ALL_BODIES_BYTES) -> None:
         self._limit_bytes = limit_bytes
@@ -46,7 +46,7 @@ class BodyMemory:
 
     @contextmanager
     def room(self) -> Iterator[BodyRoom]:
-        """Give the room for the body of one request, until the request is answered."""
+        """Give room for the body of one request, until the request is answered."""
         room = BodyRoom(self)
         try:
             yield room
@@ -63,7 +63,7 @@ class BodyMemory:
         self._held_bytes += size
 
     async def read(self, bind: Callable[[bytes], Bound], body: bytes) -> Bound:
-        """Return what `bind` makes of a body, and raise what it raises."""
+        """Return the result of `bind` for a body, or raise its error."""
         if len(body) <= SMALL_BYTES:
             return bind(body)
         async with self._reading:
@@ -71,7 +71,7 @@ class BodyMemory:
 
 
 def _bound(bind: Callable[[bytes], Bound], body: bytes) -> Bound:
-    # To collect garbage while millions of values are made takes four times as long as to make them,
+    # Collecting garbage while millions of values are made takes four times as long as making them,
     # and no other thread runs meanwhile. One body at a time is read, so no other call is under way.
     gc.disable()
     try:
@@ -81,14 +81,14 @@ def _bound(bind: Callable[[bytes], Bound], body: bytes) -> Bound:
 
 
 class BodyRoom:
-    """The room of one request's body."""
+    """The room for one request's body."""
 
     def __init__(self, memory: BodyMemory) -> None:
         self.memory = memory
         self.held_bytes = 0
 
     def take(self, size: int) -> None:
-        """Count further bytes. Raises ServiceUnavailableError."""
+        """Count further bytes; raise ServiceUnavailableError if there is no room."""
         self.memory.take(size)
         self.held_bytes += size
 
@@ -106,9 +106,9 @@ class AdminServices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """The services for resources; one value for all requests.
+    """Services for resources, the same for all requests.
 
-    `max_config_bytes`: of a body with one config; `max_body_bytes`: of one with task configs or
+    `max_config_bytes` limits a body with one config, `max_body_bytes` one with task configs or
     offsets, of which there may be many.
     """
 
@@ -129,9 +129,9 @@ class Services:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpExchange:
-    """A request whose route was found; `segments` and `parameters` of its path are decoded.
+    """A request with its route; `segments` and `parameters` of its path are decoded.
 
-    `deadline_s` is on the clock of the event loop. `room`: for the body.
+    `deadline_s` is on the clock of the event loop. `room` is for the body.
     """
 
     room: BodyRoom
@@ -157,11 +157,11 @@ class HttpExchange:
         self.services.web_pages.check(self.request.method, self.request.headers)
 
     def remaining_ms(self) -> int:
-        """Return the rest of the request's time, at least 1 ms, because 0 is not a timeout."""
+        """Return the time that the request has left, at least 1 ms, because 0 is not a timeout."""
         return max(1, round((self.deadline_s - asyncio.get_running_loop().time()) * 1000))
 
     async def submit(self, request: requests.Request) -> Any:
-        """Ask the herder within the rest of the request's time."""
+        """Ask the herder within the time that the request has left."""
         return await self.herder.submit(request, timeout_ms=self.remaining_ms())
 
     async def submit_or_forward(
@@ -171,13 +171,13 @@ class HttpExchange:
         body: object = None,
         query: tuple[tuple[str, str], ...] = (),
     ) -> Any:
-        """Do as `submit`; a `WorkerResponse` is the answer of the worker it was forwarded to.
+        """Do as `submit`, or forward the request and return the other worker's WorkerResponse.
 
-        The same method and path are sent on, with this body and these query parameters.
+        Method and path are the same, with this body and these query parameters.
         """
 
         def passing_on(method: str, target: str, body: bytes) -> dict[str, str]:
-            """Return the headers that keep the user; other changes of the connector may go on."""
+            """Return headers with the user, and let other changes of the connector continue."""
             if self.change is not None:
                 self.change.pass_on()
             return self.caller.signed(self.herder, method, target, body)
@@ -198,7 +198,7 @@ class HttpExchange:
         return answer
 
     async def begin_change(self, connector: str) -> None:
-        """Note the connector that the request is about to change."""
+        """Note the connector that the request will change."""
         if self.change is not None:
             await self.change.begin(connector, self.remaining_ms())
 
@@ -235,7 +235,7 @@ class HttpExchange:
         return await self.read(bind, await self.json_body(self.services.max_config_bytes))
 
     async def read(self, bind: Callable[[bytes], Bound], body: bytes) -> Bound:
-        """Return what `bind` makes of a body; large ones are read beside the event loop."""
+        """Return the result of `bind` for a body; large bodies are read outside the event loop."""
         return await self.room.memory.read(bind, body)
 
     async def json_body(self, limit_bytes: int) -> bytes:
@@ -248,12 +248,12 @@ class HttpExchange:
         return body
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """Return a boolean query parameter: only `true`, in any case, is true."""
+        """Return a boolean query parameter: only `true`, in upper or lower case, is true."""
         value = self.query(name)
         return default if value is None else value.lower() == "true"
 
     def query(self, name: str) -> str | None:
-        """Return a query parameter: as in JAX-RS the first of several; None without one."""
+        """Return a query parameter, the first of several as in JAX-RS; None if it is missing."""
         return next(iter(self.request.query_params.getlist(name)), None)
 
     @property

@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-# Connect limits only the time for the connection. A target answers within its own 90 s; with the
-# margin its own error arrives.
+# This timeout is for the connection alone. A target answers within its own 90 s, and the margin
+# lets its own error arrive.
 CONNECT_TIMEOUT_S = 15.0
 ANSWER_TIMEOUT_S = 100.0
 
 JOURNAL_HEADER = "Pyconnect-Journal"
-"""Of answers to other workers: the change is in the journal."""
+"""Header of answers to other workers: the journal has the change."""
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerResponse:
-    """A success: the status, and the decoded JSON body (None for 204 and for no body).
+    """A success: status and decoded JSON body (None for 204 and for an empty body).
 
     `journaled`: the worker has recorded the change.
     """
@@ -59,9 +59,9 @@ class WorkerResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForwardableRequest:
-    """A request to send on: `path` holds decoded segments, `query` follows `forward` in order.
+    """A request to forward: `path` has decoded segments, `query` follows `forward` in order.
 
-    `body`: bytes are sent unchanged, other values as JSON. `headers`: those of its user, made of
+    `body`: bytes are sent unchanged, other values as JSON. `headers` makes the user's headers from
     method, target and body.
     """
 
@@ -74,7 +74,7 @@ class ForwardableRequest:
 
 
 class WorkerClient:
-    """Sends requests to other workers' REST servers.
+    """A client for requests to other workers' REST servers.
 
     `ssl_context` makes the context for `https` targets; it is called once, when first needed.
     `refusal_text` says whose certificate may be refused, for the text of a failed connection.
@@ -97,7 +97,7 @@ class WorkerClient:
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> WorkerResponse:
-        """Return the answer of a 2xx.
+        """Return the worker's answer if its status is 2xx.
 
         Raises RelayedError for an error answer of the worker, NoAnswerError without an answer,
         InternalError for an answer that cannot be read.
@@ -115,7 +115,7 @@ class WorkerClient:
             response = await client.request(method, url, content=body, headers=sent_headers)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as exc:
             reason = f"{type(exc).__name__}: {exc}"
-            # A refused client certificate shows as a connection that ends.
+            # A connection also ends like this when the client's certificate is refused.
             ended = isinstance(exc, (httpx.RemoteProtocolError, httpx.ReadError)) or "SSL" in reason
             if ended and self._refusal_text is not None and url.lower().startswith("https:"):
                 reason = f"{reason}; {self._refusal_text(reason)}"
@@ -152,7 +152,8 @@ class WorkerClient:
                 verify=verify,
                 timeout=httpx.Timeout(ANSWER_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
                 follow_redirects=False,
-                # Proxies of the environment are for clients, not for requests between workers.
+                # Proxies in the environment are for other clients, not for requests between
+                # workers.
                 trust_env=False,
             )
             self._clients[is_https] = client
@@ -160,7 +161,7 @@ class WorkerClient:
 
 
 class Forwarder:
-    """Runs requests here, or sends them to the worker that the herder names."""
+    """A forwarder runs requests here, or sends them to the worker that the herder names."""
 
     def __init__(self, client: WorkerClient) -> None:
         self._client = client
@@ -203,7 +204,7 @@ class Forwarder:
 
 
 def forward_url(target_url: str, request: ForwardableRequest) -> str:
-    """Return the URL of the next hop; a request that came from a worker may not go further."""
+    """Return the URL of the next hop; a request of a worker gets `forward=false`, the last hop."""
     path = "/".join(encode_segment(segment) for segment in request.path)
     pairs = [("forward", "true" if request.forward is None else "false"), *request.query]
     query = "&".join(f"{name}={value}" for name, value in pairs)

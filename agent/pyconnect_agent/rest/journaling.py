@@ -1,15 +1,15 @@
 """The record of each changing request, written before its answer.
 
-`core.journal` says what a record holds. The worker that carries a change out writes it; one that
-has passed the request to a Java worker writes it instead. Changes of one connector are taken one
-after the other here, so that each record begins where the one before ended; a request that is
-passed on waits for none, because it may come back.
+`core.journal` says what a record holds. The worker that makes a change writes the record. For a
+Java worker, the worker that has forwarded the request to it writes the record. Changes of one
+connector run one after the other, so that each record begins where the one before ended. A
+forwarded request does not wait for others, because it may come back.
 
 A change that cannot be recorded has happened all the same: the log gets the record as an error.
 
-No record has secrets: keys are known as such by name, and by what their class defines as passwords.
-A child process describes each class once. A class that cannot be described, as one that only a Java
-worker has, is asked about twice a minute.
+Records hide the values of keys that have a secret's name, or that their class defines as passwords.
+A child process describes each class once. For a class that cannot be described, such as one that
+only a Java worker has, the process is asked twice a minute.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ASKED_AGAIN_AFTER_S = 30.0
 
 
 class PasswordKeys:
-    """One for all requests."""
+    """The password keys of connectors' classes, shared by all requests."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s = now_s
@@ -61,11 +61,11 @@ class PasswordKeys:
     async def secrets(self, herder: Herder) -> Mapping[str, str]:
         """Return `literal_secrets` of all connectors.
 
-        They are kept until a config changes, or a class that was not described may be.
+        The result is kept until a config changes, or until an unknown class may be described.
         """
         async with self._one_at_a_time:
             configs = herder.connector_configs()
-            # Configs that have not changed are the same objects: this compares pointers.
+            # Unchanged configs are the same objects, so that this compares pointers.
             if configs == self._secrets_of and all(map(self._is_unknown, self._secrets_without)):
                 return self._secrets
             secrets: dict[str, str] = {}
@@ -93,7 +93,7 @@ class PasswordKeys:
                     extra={"class": connector_class, "reason": str(error) or "no answer in time"},
                 )
                 now_s = self._now_s()
-                # Those of deleted connectors go with their time.
+                # Classes of deleted connectors are forgotten after their wait.
                 waiting = {c: at for c, at in self._unknown_until_s.items() if now_s < at}
                 waiting[connector_class] = now_s + ASKED_AGAIN_AFTER_S
                 self._unknown_until_s = waiting
@@ -105,12 +105,12 @@ class PasswordKeys:
         return self._known[connector_class]
 
     def _is_unknown(self, connector_class: str) -> bool:
-        """Return whether a class could not be described and is not asked about yet."""
+        """Return whether a class could not be described and must not be asked about yet."""
         return self._now_s() < self._unknown_until_s.get(connector_class, 0.0)
 
 
 class ChangeUnderWay:
-    """One changing request; `begin` as soon as its connector is known."""
+    """A changing request; call `begin` as soon as its connector is known."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class ChangeUnderWay:
         self.recorded_elsewhere = answer.journaled
 
     async def after(self, status: int, method: str) -> ConnectorThen:
-        """Return the connector after the change: as the answer of a Java worker shows it."""
+        """Return the connector after the change, as the answer of a Java worker shows it."""
         if not self._passed_on:
             return await self._now()
         body = None if self._answered is None else self._answered.body
@@ -191,7 +191,7 @@ class Recordable(Protocol):
 
 
 class ChangeJournal:
-    """`worker`: its advertised URL."""
+    """The writer of records; `worker` is the worker's advertised URL."""
 
     def __init__(self, journal: ChangeRecords, worker: str) -> None:
         self.journal = journal
@@ -201,7 +201,7 @@ class ChangeJournal:
     def change(
         self, herder: Herder, connector: str | None, passwords: PasswordKeys
     ) -> ChangeUnderWay:
-        """Return a change; `connector`: the one in the path."""
+        """Return a change; `connector` is the one in the path."""
         return ChangeUnderWay(herder, self._locks, connector, passwords)
 
     async def answer(

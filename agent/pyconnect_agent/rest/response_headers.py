@@ -1,10 +1,10 @@
 """Headers of answers of the main listeners (CORS, configured rules), and web pages that may change.
 
 Pure. Corresponds to Jetty's ``CrossOriginFilter`` and ``HeaderFilter`` as Kafka Connect sets them
-up. They never stop a request before routing.
+up. These headers never stop a request before routing.
 
-Kafka Connect's worker answers every page. A browser names the page's origin in each request that is
-not a GET or HEAD; other clients send no such header and are not concerned.
+Kafka Connect's worker answers every page. A browser names the page's origin in each request other
+than GET and HEAD; other clients do not send this header, so the check does not concern them.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class CrossOriginPolicy:
 
     @classmethod
     def parse(cls, origins: str, methods: str) -> CrossOriginPolicy | None:
-        """Return the policy of the two settings, None when `origins` is blank: no CORS at all."""
+        """Return the policy of the two settings, None (no CORS at all) if `origins` is blank."""
         if not origins.strip():
             return None
         return cls(_items(origins), _items(methods) or _DEFAULT_METHODS)
 
     def apply(self, method: str, request: Mapping[str, str], response: MutableHeaders) -> None:
-        """Put the headers of one answer; `request` are the request's headers."""
+        """Set the headers of an answer; `request` are the request's headers."""
         if "*" not in self.origins:
             response.append("Vary", "Origin")
         origin = request.get("origin")
@@ -62,7 +62,7 @@ class CrossOriginPolicy:
 
 
 def apply_rules(rules: Sequence[HeaderRule], response: MutableHeaders, now_s: float) -> None:
-    """Put the headers of the rules in order; dates count from `now_s`, epoch seconds."""
+    """Set the headers of the rules in order; dates count from `now_s`, epoch seconds."""
     for rule in rules:
         match rule.action:
             case HeaderAction.SET:
@@ -85,17 +85,17 @@ def _items(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebPages:
-    """The pages that may change the worker: its own, and those of the permitted origins.
+    """The pages that may change the worker: its own, and those of permitted origins.
 
     `names`: host names of the server, in lower case. A page under another name that leads to the
-    server (DNS rebinding) has the same Host and Origin, so its name has to be known too.
+    server (DNS rebinding) has the same Host and Origin, so that the name is checked too.
     """
 
     names: frozenset[str] = frozenset()
     policy: CrossOriginPolicy | None = None
 
     def check(self, method: str, headers: Mapping[str, str]) -> None:
-        """Raise ForbiddenError for a change by another page."""
+        """Raise ForbiddenError if another page wants to change the worker."""
         origin = headers.get("origin")
         if origin is None or method in ("GET", "HEAD"):
             return

@@ -49,7 +49,7 @@ _UNENCODED_IN_SEGMENTS = "!$&'()*+,=:@~"
 
 
 def segments_of(raw_path: str) -> tuple[str, ...]:
-    """Return the path's segments, undecoded, without path parameters and without a last empty one.
+    """Return the path's segments, undecoded, without path parameters and a last empty segment.
 
     `raw_path` is the request target up to the query. Raises BadRequestError.
     """
@@ -89,7 +89,7 @@ _LISTED = ("HEAD", "POST", "DELETE", "GET", "OPTIONS", "PUT", "PATCH")
 class Route:
     """A method of a path template such as `/connectors/{connector}/tasks/{task}/status`.
 
-    `any_content`: the request's content type does not matter. `produces`: the answer's.
+    `any_content`: each content type of a request is accepted. `produces`: the answer's type.
     """
 
     method: str
@@ -108,7 +108,7 @@ class Match:
 
 
 class Router:
-    """An immutable table of routes; literal segments are preferred to parameters."""
+    """An immutable table of routes, in which literal segments precede parameters."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         methods: dict[str, dict[str, Route]] = {}

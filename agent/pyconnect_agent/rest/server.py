@@ -1,7 +1,7 @@
 """The worker's HTTP servers: listeners, TLS, addresses, orderly stop.
 
-Corresponds to Kafka Connect's ``RestServer``. Uvicorn serves; signals are the worker's. Life:
-`bind` (ports known, connections refused), `start` (answers), `wait` (ends only by failure), `stop`.
+Corresponds to Kafka Connect's ``RestServer``. Uvicorn serves; the worker handles signals. Steps:
+`bind` (ports known, connections refused), `start` (answers), `wait` (ends by failure only), `stop`.
 All but `bind` run on the event loop.
 
 uvicorn limits the time between requests, h11 the size of a head, `exchange` the time and the size
@@ -60,13 +60,13 @@ from pyconnect_agent.rest.sockets import (
 from pyconnect_agent.stores.journal import ChangeRecords
 
 HEAD_TIMEOUT_S = 90.0
-"""From the first byte of a head to its last; for the first head from the connection's start."""
+"""Time from the first byte of a head to its last; the first head's begins with the connection."""
 MAX_HEAD_BYTES = 8_192
-"""Limit of a head that arrives in parts; one in a single part is at most one socket read."""
+"""Limit of a head that arrives in parts; a head in one part has the limit of a socket read."""
 
 
 class HttpConnection(H11Protocol):
-    """Reads requests of one client, one after another, and passes them to the application."""
+    """A connection that reads a client's requests one by one and passes them to the application."""
 
     head_timeout_s = HEAD_TIMEOUT_S
 
@@ -95,14 +95,14 @@ class HttpConnection(H11Protocol):
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """Answer bytes that are not a request, and close the connection."""
-        # h11 raises if the answer to the request has begun already.
+        """Answer bytes that are not a request with 400, and close the connection."""
+        # h11 raises an error if the answer to the request has started already.
         with contextlib.suppress(h11.LocalProtocolError):
             super().send_400_response(msg)
         self.transport.close()
 
     def _limit_wait(self) -> None:
-        """Run a timer while the server waits for the client, without a restart meanwhile."""
+        """Start a timer when the server begins to wait for the client, end it after the wait."""
         waits_for_head = self.conn.their_state is h11.IDLE
         if self.transport.is_closing() or not (waits_for_head or self.conn.our_state is h11.DONE):
             self._end_wait()
@@ -128,7 +128,7 @@ _ADMIN_TLS_PREFIX = "admin.listeners.https."
 
 
 class RestServer:
-    """Serves the REST API of one worker on all its listeners."""
+    """The servers of the REST API of one worker, one for each listener."""
 
     def __init__(self, config: WorkerConfig) -> None:
         self._config = config
@@ -181,7 +181,7 @@ class RestServer:
 
     @functools.cached_property
     def advertised_url(self) -> str:
-        """The address for other workers, ending with a slash; known once bound."""
+        """The address for other workers, with a slash at the end; known after `bind`."""
         config = self._config
         return advertised_url(
             self.listeners,
@@ -194,14 +194,14 @@ class RestServer:
     async def start(
         self, herder: Herder, admin: WorkerAdmin | None = None, journal: ChangeRecords | None = None
     ) -> None:
-        """Serve requests; returns when all listeners answer. `admin` None: no `/agent`.
+        """Serve requests; return when all listeners answer. `admin` None: no `/agent`.
 
         Raises WorkerStartError if another process has taken an address meanwhile.
         """
         config = self._config
         for bound in self._bound:
             bound.listen()
-        # The names by which clients may know this server.
+        # Clients may know this server by these names.
         hosts = (bound.listener.host for bound in (*self._main, *self._admin))
         names = (urlsplit(self.advertised_url).hostname, socket.gethostname(), *hosts)
         known = frozenset(name.lower() for name in names if name)
@@ -227,7 +227,7 @@ class RestServer:
         )
         await self._serve(main, self._main, _MAIN_TLS_PREFIX)
         if self._admin:
-            # The extension does not guard them, as in a Java worker; roles do.
+            # Apache's extension does not guard these requests, as in a Java worker; roles do.
             roles = self._users if self._users is not None and self._users.has_roles else None
             separate = RestApplication(services, ADMIN_ROUTES, access=roles)
             await self._serve(separate, self._admin, _ADMIN_TLS_PREFIX)
@@ -252,7 +252,7 @@ class RestServer:
             task.result()
 
     async def stop(self, timeout_ms: int = GRACEFUL_STOP_MS) -> None:
-        """Accept no more connections; let requests end within the time, then abort them."""
+        """Accept no further connections; let requests end within the time, then abort them."""
         for running in self._running:
             running.server.stop(timeout_ms)
         tasks = [running.task for running in self._running]
@@ -284,7 +284,7 @@ class RestServer:
         )
 
     def _rest_access(self) -> RestAccess | None:
-        """Raise WorkerConfigError and ConfigException for users that could not be found."""
+        """Return the access of users, None without users; ConfigException or WorkerConfigError."""
         config, extension = self._config, None
         if config.rest_extension_classes:
             extension = extension_of(config.java_security_auth_login_config)
@@ -321,7 +321,7 @@ class _Running:
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn without signal handlers, stopped by an event instead of by polling a flag."""
+    """A uvicorn server without signal handlers, which an event stops instead of a polled flag."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -338,13 +338,13 @@ class _Server(uvicorn.Server):
 
     async def main_loop(self) -> None:
         while not self._stop_event.is_set():
-            # Refreshes the Date header.
+            # The loop renews the Date header.
             await self.on_tick(0)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stop_event.wait(), 1)
 
     async def wait_started(self, serving: asyncio.Task[None]) -> None:
-        """Return when the server answers requests; raise the error of an earlier end."""
+        """Return when the server answers requests; raise the error if it ended before."""
         started = asyncio.create_task(self._started_event.wait())
         await asyncio.wait([started, serving], return_when=asyncio.FIRST_COMPLETED)
         started.cancel()
@@ -353,7 +353,7 @@ class _Server(uvicorn.Server):
 
     def stop(self, timeout_ms: int) -> None:
         graceful_s = timeout_ms / 1000
-        # Uvicorn passes it to wait_for.
+        # uvicorn passes the timeout to wait_for.
         self.config.timeout_graceful_shutdown = graceful_s  # type: ignore[assignment]  # takes fractions
         self.should_exit = True
         self._stop_event.set()

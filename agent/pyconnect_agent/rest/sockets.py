@@ -52,7 +52,7 @@ class BoundListener:
     socket: socket.socket
 
     def listen(self) -> None:
-        """Let clients connect. Raises WorkerStartError: another process may have been quicker."""
+        """Let clients connect; raise WorkerStartError if another process has taken the address."""
         try:
             self.socket.listen(BACKLOG)
         except OSError as exc:
@@ -60,7 +60,7 @@ class BoundListener:
 
 
 class ListeningSocket(socket.socket):
-    """Closes accepted connections while few descriptors are left; the log says so rarely."""
+    """A socket that closes accepted connections while few descriptors are left, with rare logs."""
 
     def __init__(self, family: int) -> None:
         super().__init__(family, socket.SOCK_STREAM)
@@ -69,7 +69,7 @@ class ListeningSocket(socket.socket):
         self._refused = 0
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Return the next connection that may stay."""
+        """Return the next connection for which there is a descriptor."""
         while True:
             try:
                 connection, address = super().accept()
@@ -78,14 +78,15 @@ class ListeningSocket(socket.socket):
                     raise
                 if self._refuse_next():
                     continue
-                # The event loop stops listening for a second after an error, but goes on to accept
-                # before: that would be as many errors as the backlog has places.
+                # After an error the event loop pauses for a second, but first it tries to accept as
+                # many connections as the backlog has places, each with an error.
                 now_s = time.monotonic()
                 if now_s - self._failed_s < 1:
                     raise BlockingIOError from exc
                 self._failed_s = now_s
                 raise
-            # A new descriptor has the lowest free number. A quarter of them is left to others.
+            # A new descriptor has the lowest free number, so this leaves a quarter of them to
+            # others.
             limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
             if limit == resource.RLIM_INFINITY or connection.fileno() < limit - max(limit // 4, 32):
                 return connection, address
@@ -99,7 +100,7 @@ class ListeningSocket(socket.socket):
             self._spare = -1
 
     def _refuse_next(self) -> bool:
-        """Close the next connection, by the descriptor that was kept for it."""
+        """Close the next connection, with the descriptor that was kept for this."""
         if self._spare < 0:
             return False
         os.close(self._spare)
@@ -113,7 +114,7 @@ class ListeningSocket(socket.socket):
         except OSError:
             return False
         finally:
-            # Another thread may have been quicker.
+            # Another thread may have taken it.
             with contextlib.suppress(OSError):
                 self._spare = os.open(os.devnull, os.O_RDONLY)
         return True
@@ -133,19 +134,19 @@ class ListeningSocket(socket.socket):
 
 
 def bind(listener: Listener) -> BoundListener:
-    """Bind; port 0 takes a free one. Raises WorkerStartError."""
+    """Bind a listener; port 0 takes a free port. Raises WorkerStartError."""
     try:
         if not 0 <= listener.port <= HIGHEST_PORT:
-            # getaddrinfo would cut it to 16 bits.
+            # getaddrinfo would cut the port to 16 bits.
             raise OSError(errno.EINVAL, f"port out of range: {listener.port}")
         if listener.host:
             found = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)
-            # As Java: of several addresses the first of IPv4.
+            # Of several addresses the first of IPv4 is taken, as in Java.
             family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
             bound = _bound(family, address)
         else:
             bound = _every_interface(listener.port)
-    # UnicodeError: an impossible host name.
+    # UnicodeError: the host name is not possible.
     except (OSError, UnicodeError) as exc:
         raise _start_error(listener, exc) from exc
     port = bound.getsockname()[1]
@@ -153,7 +154,7 @@ def bind(listener: Listener) -> BoundListener:
 
 
 def local_address() -> str:
-    """Return the address for other hosts when no listener names one."""
+    """Return the address for other hosts if no listener names one."""
     try:
         return socket.gethostbyname(socket.gethostname())
     except OSError:
@@ -178,7 +179,7 @@ def _every_interface(port: int) -> socket.socket:
 
 
 def _is_taken(port: int) -> bool:
-    """Distinguish a port in use from an IPv6 stack that is switched off."""
+    """Return whether the port is taken, and not IPv6 switched off."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -213,7 +214,7 @@ _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_
 
 
 def server_context(settings: Settings) -> ssl.SSLContext:
-    """Return the context of an `https` listener; WorkerConfigError names a fault."""
+    """Return the context of an `https` listener; WorkerConfigError names the fault."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _set_versions(context, settings)
     if not _load_own_certificate(context, settings):
@@ -235,7 +236,7 @@ def server_context(settings: Settings) -> ssl.SSLContext:
 
 
 def client_context(settings: Settings) -> ssl.SSLContext:
-    """Return the context of requests to other workers; it trusts the system without a store."""
+    """Return the context of requests to other workers; without a store it trusts the system's."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     _set_versions(context, settings)
     _load_own_certificate(context, settings)
@@ -246,14 +247,14 @@ def client_context(settings: Settings) -> ssl.SSLContext:
 
 
 def refusal_text(settings: Settings, reason: str) -> str:
-    """Say whose certificate may be refused on a connection to another worker that has failed."""
+    """Return whose certificate may be refused on a failed connection to another worker."""
     return refused_certificate(reason, _tls(settings))
 
 
 def _logging_failures(settings: Settings) -> type[ssl.SSLObject]:
-    """Return a class of connections that logs failed handshakes, each reason at intervals.
+    """Return a connection class that logs failed handshakes, each reason at intervals.
 
-    asyncio logs none of them, and a client often only sees that the connection ends.
+    asyncio does not log them, and a client often only sees that the connection ends.
     """
     told_s: dict[str, float] = {}
 

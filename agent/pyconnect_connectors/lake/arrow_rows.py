@@ -11,9 +11,9 @@
 | dictionary, extension | the type of its values |
 | other types | the type of the same width |
 
-Connect's temporals are of the years 1 to 9999 and of one day, Arrow's are not, and a text of a file
-may not be UTF-8. `values.out.of.range` says what becomes of such values. Columns are read as they
-are; only if one of their values is odd, they are read again value by value.
+Connect's dates and timestamps are of the years 1 to 9999, and its times of one day. Arrow's may be
+outside, and a text of a file may not be UTF-8. `values.out.of.range` is the policy for such values.
+Columns are read as a whole, and value by value only if one of their values is odd.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ _UTC_MS = pa.timestamp("ms", "UTC")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reading:
-    """The reading of values of an Arrow type.
+    """How values of an Arrow type are read.
 
-    `stored` is the type as which Python takes them without a loss or failure, `convert` makes
-    Connect's values of those and raises OddValue, `quick` reads a column whose values are all usual
-    and returns None for another one.
+    `stored` is the Arrow type that Python reads without loss or failure. `convert` makes Connect's
+    value of such a value, or raises OddValue. `quick` reads a whole column of usual values, and
+    returns None for a column with another value.
     """
 
     schema: Schema
@@ -80,12 +80,12 @@ class _Place(NamedTuple):
         return _Place(f"{self.path}{name}", field.nullable, self.policy)
 
     def schema(self, builder: SchemaBuilder, *, is_odd: bool = False) -> Schema:
-        """Return the schema; `is_odd`: values may be outside the range of its type."""
+        """Return the field's schema; `is_odd`: values may be outside the range of its type."""
         optional = self.nullable or (is_odd and self.policy is OddValues.NULL)
         return (builder.optional() if optional else builder).build()
 
     def convert(self, convert: Convert) -> Convert:
-        """Return a conversion that returns None instead of raising OddValue, if that is wanted."""
+        """Return a conversion that returns None in place of OddValue if the policy is `null`."""
         if self.policy is not OddValues.NULL:
             return convert
 
@@ -102,10 +102,10 @@ class _Place(NamedTuple):
 
 
 class Rows:
-    """Makes structs of Arrow batches of one schema."""
+    """Maker of structs from Arrow batches of one schema."""
 
     def __init__(self, schema: Any, name: str, policy: OddValues = OddValues.FAIL) -> None:
-        """`name` is that of the struct's schema. DataException for types that Connect has not."""
+        """`name` is the struct schema's. Raise DataException for types that Connect lacks."""
         self._readings = [
             _reading(field.type, _Place(field.name, field.nullable, policy)) for field in schema
         ]
@@ -117,12 +117,12 @@ class Rows:
         self.schema = builder.build()
 
     def structs(self, batch: Any) -> tuple[list[Struct], Mapping[int, OddValue]]:
-        """Return a struct for each row, and by their indexes the rows that have an odd value."""
+        """Return a struct for each row, and the odd values by the index of their row."""
         odd: dict[int, OddValue] = {}
         columns: list[list[Any]] = []
         for reading, found in zip(self._readings, batch.columns, strict=True):
             column = found.storage if isinstance(found, pa.ExtensionArray) else found
-            # Some functions of Arrow's take no dictionary.
+            # Some of Arrow's functions do not take a dictionary.
             column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
             values = None if reading.quick is None else reading.quick(column)
             if values is None:
@@ -193,7 +193,7 @@ _PLAIN: Sequence[tuple[Any, ...]] = (
         pa.types.is_binary_view,
     ),
 )
-"""A schema's builder, the type as which values are taken if it is another one, and the types."""
+"""A schema's builder, the type to read values as (None: their own), and the tests of types."""
 
 
 def _texts(place: _Place) -> _Reading:
@@ -217,7 +217,7 @@ def _texts(place: _Place) -> _Reading:
     )
 
 
-# Temporals, by their numbers
+# Times and dates, read as numbers
 
 
 def _temporal(kind: Any, place: _Place) -> _Reading:
@@ -227,7 +227,7 @@ def _temporal(kind: Any, place: _Place) -> _Reading:
         per_second = _PER_SECOND[kind.unit]
 
         def to_text(value: int) -> str:
-            """Return seconds in ISO 8601: `PT90061.5S`."""
+            """Return a duration in seconds as ISO 8601: `PT90061.5S`."""
             seconds, fraction = divmod(abs(value), per_second)
             return f"{'-' if value < 0 else ''}PT{seconds}{_fraction_text(fraction, per_second)}S"
 
@@ -240,7 +240,7 @@ def _temporal(kind: Any, place: _Place) -> _Reading:
         builder, convert, text, quick = _times(kind, place.path)
     else:
         raise place.refuse(kind)
-    # Nanoseconds in 64 bits are of the years 1677 to 2262.
+    # Nanoseconds in 64 bits reach from 1677 to 2262, so they are never odd.
     is_odd = not (types.is_timestamp(kind) and kind.unit == "ns")
     if is_odd and place.policy is OddValues.TEXT:
         return _Reading(schema=place.schema(SchemaBuilder.string()), stored=stored, convert=text)
@@ -253,7 +253,7 @@ def _temporal(kind: Any, place: _Place) -> _Reading:
 
 
 _Forms: TypeAlias = tuple[SchemaBuilder, Convert, Convert, Quick]
-"""Of numbers: the schema of Connect's values, these values, texts, and values of a whole column."""
+"""A schema's builder, conversions of a number to a value and to a text, and that of a column."""
 
 
 def _dates(kind: Any, path: str) -> _Forms:
@@ -290,7 +290,7 @@ def _times(kind: Any, path: str) -> _Forms:
         is_usual = limits["min"] is None or (
             limits["min"] >= 0 and limits["max"] < 86_400 * per_second
         )
-        # Python would begin a day again.
+        # Python would wrap a time that is outside one day.
         return pc.cast(column, pa.time32("ms"), safe=False).to_pylist() if is_usual else None
 
     return time_builder(), to_time, lambda value: _time_text(value, per_second), quick
@@ -342,7 +342,7 @@ def _day_text(days: int) -> str:
 
 
 def _time_text(value: int, per_second: int) -> str:
-    """Return `25:30:00.000001`; hours count on, and a negative time has a sign."""
+    """Return a time such as `25:30:00.000001`; hours may exceed 24, a negative time has a sign."""
     seconds, fraction = divmod(abs(value), per_second)
     text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
     return ("-" if value < 0 else "") + text + _fraction_text(fraction, per_second)
@@ -376,7 +376,7 @@ def _array(kind: Any, place: _Place) -> _Reading:
 
 
 def _map(kind: Any, place: _Place) -> _Reading:
-    # A key is never null: an odd one is the row's fault.
+    # A map's key is never null: an odd key is the row's fault.
     policy = OddValues.FAIL if place.policy is OddValues.NULL else place.policy
     if pa.types.is_nested(kind.key_type):
         raise place.refuse(kind)

@@ -1,4 +1,4 @@
-"""Schemas and values of Connect as Arrow's, a column at a time; for the other way see `arrow_rows`.
+"""Schemas and values of Connect as Arrow's, column by column; `arrow_rows` does the reverse.
 
 | Connect | Arrow |
 |---|---|
@@ -7,8 +7,8 @@
 | map | map of entries |
 | other types | the type of the same width |
 
-For CSV, nested values are JSON and bytes are base64. Null stays null, whatever the schema's default
-is; in a field that is required, null means the default.
+For CSV, nested values are JSON and bytes are base64. In an optional field
+null stays null, whatever the schema's default is; in a required field it means the default.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ class Columns:
         texts: bool = False,
         narrower: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        """`texts`: whether nested values and bytes become texts; `narrower`: types of columns.
+        """`texts`: whether nested values and bytes become texts; `narrower`: other types by column.
 
-        Raises DataException for a schema that is not a struct's.
+        Raise DataException for a schema that is not a struct's.
         """
         if schema.type is not Type.STRUCT:
             raise DataException("The value is not a struct with a schema, and has no columns")
         if not schema.fields:
-            # The file would have no row.
+            # A file without columns would lose the row.
             raise DataException("The value is a struct without fields, and has no columns")
         self.connect_schema = schema
         self._policy = policy
@@ -80,9 +80,9 @@ class Columns:
         self._converts = [self._writing(field.schema) for field in schema.fields]
 
     def batch(self, records: Sequence[SinkRecord], place: str) -> Any:
-        """Return the values of records as a batch; DataException if one does not fit.
+        """Return the values of records as a batch; raise DataException if one does not fit.
 
-        `place` is that of the error: a file or table.
+        `place` names the file or table in errors.
         """
         values: Any = [record.value for record in records]
         columns = zip(*[value.stored_values() for value in values], strict=True)
@@ -97,7 +97,7 @@ class Columns:
                     try:
                         found.append(_fitting(change(value), field.type, self._policy))
                     except OddValue as odd:
-                        # Without the library's error, whose text would hold the value.
+                        # The library's error would show the value.
                         raise odd.within(field.name).of(record, place) from None
                 array = pa.array(found, field.type)
             if array.null_count and not field.nullable:
@@ -139,7 +139,7 @@ class Columns:
         return _PLAIN[schema.type]
 
     def _writing(self, schema: Schema) -> Convert | None:
-        """Return a conversion to what Arrow takes, None when that is the value as it is."""
+        """Return the conversion to what Arrow takes, None if Arrow takes the value as it is."""
         convert, default = self._writing_value(schema), required_default(schema)
         if convert is None and default is None:
             return None
@@ -182,7 +182,7 @@ class Columns:
 
 
 def _fitting(value: Any, kind: Any, policy: OddValues) -> Any:
-    """Return a value of which Arrow can make this type, or raise OddValue."""
+    """Return the value in a form that Arrow can store in this type, or raise OddValue."""
     if value is None:
         return None
     if pa.types.is_struct(kind):
@@ -195,7 +195,7 @@ def _fitting(value: Any, kind: Any, policy: OddValues) -> Any:
                 raise error.within(name) from None
         return found
     if pa.types.is_map(kind):
-        # A key is never null: two keys would be one.
+        # A map's key is never null: null would make one key of two.
         if any(k is None for k, _ in value):
             raise OddValue("", "a map with null as a key", str(kind))
         return [

@@ -43,7 +43,7 @@ from pyconnect_connectors.lake.storage import reason
 
 COMMIT_KEY = "pyconnect.commit-id"
 OFFSETS_KEY = "pyconnect.offsets."
-"""Followed by the connector's name; the value is a JSON object: `{"topic-0": 17}`."""
+"""The connector's name follows; the value in a summary is JSON: `{"topic-0": 17}`."""
 _PASSING = (
     exceptions.CommitFailedException,
     exceptions.CommitStateUnknownException,
@@ -67,7 +67,7 @@ _PERMANENT = (
 
 
 def open_catalog(settings: TableSettings) -> Catalog:
-    """Return the catalog of a config; a local warehouse is made if it is missing."""
+    """Return the catalog of a config; create a local warehouse's directory if it is missing."""
     warehouse = urlsplit(settings.properties.get("warehouse", ""))
     if warehouse.scheme == "file" and settings.properties["type"] == "sql":
         Path(warehouse.path).mkdir(parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ def open_catalog(settings: TableSettings) -> Catalog:
 
 
 def load_table(catalog: Catalog, name: str) -> Table | None:
-    """Return the table as it is now, None if there is none."""
+    """Return the current table, None if it does not exist."""
     try:
         return catalog.load_table(name)
     except (exceptions.NoSuchTableError, exceptions.NoSuchNamespaceError):
@@ -83,9 +83,9 @@ def load_table(catalog: Catalog, name: str) -> Table | None:
 
 
 def new_table(catalog: Catalog, name: str, schema: Any, partition_by: Sequence[str]) -> Table:
-    """Create a table with optional columns of an Arrow schema, unless another task does so."""
+    """Create a table with an Arrow schema's columns, all optional, unless another task does so."""
     identifier = tuple(name.split("."))
-    # The catalog of SQL looks first and then adds a row.
+    # The SQL catalog looks for a namespace before it adds the row: another task may be first.
     with suppress(exceptions.NamespaceAlreadyExistsError, IntegrityError):
         catalog.create_namespace_if_not_exists(identifier[:-1])
     columns = pa.schema([field.with_nullable(True) for field in schema])
@@ -107,9 +107,9 @@ def _partitioning(text: str) -> tuple[str, str]:
 
 
 def check_new_table(rows: Any, partition_by: Sequence[str]) -> None:
-    """Raise ValueError for an Arrow schema that no table has, or none that is partitioned so."""
+    """Raise ValueError if no table can have an Arrow schema, or be partitioned in this way."""
     schema = assign_fresh_schema_ids(Catalog._convert_schema_if_needed(rows))  # noqa: SLF001
-    # In files, signs of names are replaced: two names may be one.
+    # In files, characters of names are replaced, after which two names may be equal.
     index_by_name(sanitize_column_names(schema))
     for text in partition_by:
         transform, name = _partitioning(text)
@@ -128,23 +128,23 @@ def add_columns(table: Table, schema: Any) -> None:
 
 
 def evolved(table: Table, schema: Any) -> Schema:
-    """Return the schema that `add_columns` would give a table; ValueError if it cannot."""
+    """Return the schema that `add_columns` would give a table; ValueError if it would fail."""
     return table.update_schema().union_by_name(_wanted(table, schema))._apply()  # noqa: SLF001
 
 
 def _wanted(table: Table, schema: Any) -> Any:
     known = {column.name for column in table.schema().columns}
-    # pyiceberg would change the scale of a column too, and with it the rows that are there.
+    # pyiceberg would also change a column's scale, and thereby the values of stored rows.
     kinds = fitting_types(table.schema().as_arrow(), schema, widens=True)
     fields = [field.with_type(kinds[field.name]) for field in schema]
     return pa.schema([f if f.name in known else f.with_nullable(True) for f in fields])
 
 
 def fitting_types(held: Any, rows: Any, *, widens: bool) -> Mapping[str, Any]:
-    """Return a type for each field of the rows, in which each value is looked at.
+    """Return, by field of the rows, the Arrow type in which each value has to fit.
 
-    Both schemas are Arrow's. A decimal gets the scale that is held. Unless the table `widens`, also
-    numbers with less digits than the field's get the type that is held.
+    Both schemas are Arrow's. A decimal gets the table's scale. Unless the table `widens`, numbers
+    also get the table's type if that has fewer digits.
     """
     types = {field.name: field.type for field in held}
     return {f.name: _fitted(types.get(f.name, f.type), f.type, widens=widens) for f in rows}
@@ -168,9 +168,9 @@ def _fitted(held: Any, given: Any, *, widens: bool) -> Any:
 
 
 def merged(schemas: Sequence[Any]) -> Any:
-    """Return the Arrow schema of a new table that has the rows of all of these.
+    """Return the Arrow schema of a new table for the rows of all these schemas.
 
-    ArrowException or ValueError if there is none that keeps their values.
+    Raise ArrowException or ValueError if no schema keeps all of their values.
     """
     found = pa.unify_schemas(schemas, promote_options="permissive")
     for schema in schemas:
@@ -200,7 +200,7 @@ def _parts(kind: Any) -> Sequence[Any]:
 
 
 def misfit(schema: Schema, rows: Any) -> str:
-    """Return why rows of an Arrow schema do not fit a table's columns, an empty text if they do."""
+    """Return why rows of an Arrow schema do not fit a table's columns, or an empty text."""
     missing = [c.name for c in schema.fields if c.required and c.name not in rows.names]
     if missing:
         return f"the rows lack the required columns {', '.join(missing)}"
@@ -211,7 +211,7 @@ def misfit(schema: Schema, rows: Any) -> str:
             if kinds[field.name] != field.type or (
                 pa.types.is_binary(field.type) and isinstance(column.field_type, StringType)
             ):
-                # Another scale, or bytes that may be no text, which the library would take.
+                # The library would take another scale, and bytes that may not be a text.
                 raise ValueError
             # The library prints its findings.
             with redirect_stdout(StringIO()):
@@ -223,7 +223,7 @@ def misfit(schema: Schema, rows: Any) -> str:
 
 
 def stored_offsets(table: Table, connector: str) -> dict[str, int]:
-    """Return the offsets of a connector, by `topic-partition`, in the newest snapshot with any."""
+    """Return a connector's offsets by `topic-partition`, from the newest snapshot that has any."""
     snapshot = table.current_snapshot()
     while snapshot is not None:
         summary = snapshot.summary
@@ -240,7 +240,7 @@ def is_commit(snapshot: Snapshot, commit_id: str) -> bool:
 
 
 class _Projection(ArrowProjectionVisitor):
-    """pyiceberg's own makes a list or map that is null empty if its elements are structs."""
+    """pyiceberg's projection, but a null list or map of structs does not become empty."""
 
     def list(self, list_type: Any, list_array: Any, value_array: Any) -> Any:
         return _null_as(list_array, super().list(list_type, list_array, value_array))
@@ -253,14 +253,13 @@ def _null_as(found: Any, made: Any) -> Any:
     if made is None or made.null_count == found.null_count:
         return made
     parts = (made.keys, made.items) if isinstance(made, pa.MapArray) else (made.values,)
-    # Not by a function of Arrow's, which would leave out the ids of fields; a mask is not taken
-    # beside offsets that are a slice.
+    # Arrow's functions would drop the fields' ids, and no mask is taken beside sliced offsets.
     offsets = pa.array(made.offsets.to_numpy())
     return type(made).from_arrays(offsets, *parts, type=made.type, mask=found.is_null())
 
 
 def _upper_bound(value: str, trunc_length: int | None) -> str | None:
-    """The library's own may end with U+D800, which UTF-8 has not: E000 is the next that it has."""
+    """Return the library's bound with U+E000 in place of U+D800, which UTF-8 cannot encode."""
     found = truncate_upper_bound_text_string(value, trunc_length)
     return None if found is None else found.replace("\ud800", "\ue000")
 
@@ -270,12 +269,13 @@ pyiceberg.io.pyarrow.ArrowProjectionVisitor = _Projection  # type: ignore[misc]
 
 
 def data_files(table: Table, rows: Any) -> list[DataFile]:
-    """Write an Arrow table to files for a table, whose snapshots do not have them yet.
+    """Write an Arrow table to data files that no snapshot of the table has yet.
 
-    ConnectException if they do not have each row once, as with a partition by -0.0 or NaN.
+    Raise ConnectException if the files do not have each row once, as when -0.0 or NaN is a
+    partition.
     """
     files: list[DataFile] = []
-    # pyiceberg divides by the number of rows in the partition of NaN.
+    # pyiceberg divides by 0, the number of rows that it finds in a NaN partition.
     with suppress(ZeroDivisionError):
         files += _dataframe_to_data_files(table.metadata, rows, table.io)
     if (count := sum(file.record_count for file in files)) != rows.num_rows:
@@ -305,10 +305,10 @@ def commit_once(
     properties: Mapping[str, str] = MappingProxyType({}),
     removed: Sequence[DataFile] = (),
 ) -> None:
-    """Add a snapshot behind the one that is the table's now; CommitFailedException if it is not.
+    """Add a snapshot after the loaded one; raise CommitFailedException if a newer one exists.
 
-    `removed`: files that it does not have any more, each as often as the table names it.
-    pyiceberg would repeat the commit without a look at the offsets that came between.
+    `removed`: data files that the snapshot drops, each as often as the table names it. pyiceberg
+    itself would repeat the commit without a look at the offsets that came between.
     """
     once = {**table.metadata.properties, "commit.retry.num-retries": "0"}
     table.metadata = table.metadata.model_copy(update={"properties": once})
@@ -320,7 +320,7 @@ def commit_once(
             for data_file in added:
                 snapshot.append_data_file(data_file)
             if removed:
-                # Its set would count a file that the table names twice once in the summary.
+                # pyiceberg's set would count a file once that the table names twice.
                 snapshot._deleted_data_files = [*removed]  # noqa: SLF001
 
 
@@ -338,6 +338,6 @@ def catalog_errors(action: str) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    # SQLAlchemy's own text has the statement's parameters.
+    # SQLAlchemy's text would show the statement's parameters.
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     return reason(cause) if isinstance(cause, Exception) else type(cause).__name__

@@ -18,7 +18,7 @@ from pyconnect_connectors.lake.storage import HIDDEN_DIR, Storage
 
 
 class Commit(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows of the offsets from `start` to before `end`, in `files`; `writer` is a task's life."""
+    """Rows from the offset `start` to before `end`, in `files`; `writer` is a task's random id."""
 
     start: int
     end: int
@@ -28,7 +28,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """The place where a task continues; `unfinished`: in a commit of which files are missing."""
+    """The offset where a task continues; `unfinished`: the commit there, if it lacks files."""
 
     offset: int
     unfinished: Commit | None = None
@@ -49,7 +49,7 @@ class CommitLog:
         self._directory = directory_of(topics_dir, connector)
 
     def position(self, partition: TopicPartition) -> Position | None:
-        """Return where to continue a partition, None if nothing of it was committed."""
+        """Return where to continue a partition, None if it has no commit."""
         paths = [f.path for f in self._storage.files(self._partition_directory(partition))]
         commit = self._read(max(paths)) if paths else None
         if commit is None:
@@ -59,18 +59,18 @@ class CommitLog:
         return Position(offset=commit.start, unfinished=commit)
 
     def decide(self, partition: TopicPartition, commit: Commit) -> Commit:
-        """Write a commit, and return it or that of another task which was first."""
+        """Write a commit and return it, or return the commit of another task that was first."""
         path = self._path(partition, commit.start)
         if self._storage.create(path, msgspec.json.encode(commit)):
             return commit
         return self._read(path)
 
     def forget(self, partition: TopicPartition, start: int) -> None:
-        """Delete a commit that another one followed."""
+        """Delete a commit that is followed by a later one."""
         self._storage.delete(self._path(partition, start))
 
     def forget_all(self, partition: TopicPartition) -> None:
-        """Let the partition continue where Kafka's consumer group does."""
+        """Delete a partition's commits, so that it continues at the consumer group's offset."""
         for file in self._storage.files(self._partition_directory(partition)):
             self._storage.delete(file.path)
 

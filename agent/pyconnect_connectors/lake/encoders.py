@@ -42,7 +42,7 @@ class Encoder(ABC):
 
     @abstractmethod
     def finish(self) -> Any:
-        """Return the content as a buffer; the encoder is of no use afterwards."""
+        """Return the content as a buffer; the encoder cannot be used afterwards."""
 
 
 class ParquetEncoder(Encoder):
@@ -96,12 +96,12 @@ class _TextEncoder(Encoder):
 
     def finish(self) -> Any:
         content = b"".join(self._parts)
-        # Without a time of day in it: the same rows are the same file.
+        # Without a modification time, the same rows give the same bytes.
         return gzip.compress(content, 6, mtime=0) if self._compressed else content
 
 
 class JsonEncoder(_TextEncoder):
-    """One value a line; no schema is needed."""
+    """JSON: one value a line, without a schema."""
 
     def __init__(self, policy: OddValues, *, compressed: bool) -> None:
         super().__init__(compressed=compressed)
@@ -112,9 +112,9 @@ class JsonEncoder(_TextEncoder):
 
 
 class CsvEncoder(_TextEncoder):
-    """Names in the first line; nested values are JSON, bytes are base64.
+    """CSV: names in the first line; nested values are JSON, bytes are base64.
 
-    A null is nothing between the commas, an empty text is in quotes.
+    A null is empty, and an empty text is in quotes.
     """
 
     def __init__(self, columns: Columns, *, compressed: bool) -> None:
@@ -132,7 +132,7 @@ class CsvEncoder(_TextEncoder):
         options = pa_csv.WriteOptions(include_header=not self._parts)
         pa_csv.write_csv(rows.slice(0, 0) if has_null else rows, sink, options)
         if has_null:
-            # The row of a null is a comma: readers take an empty line for no row.
+            # A comma stands for the null, because readers skip an empty line.
             doubled = pc.replace_substring(rows.column(0), '"', '""')
             lines = pc.binary_join_element_wise('"', doubled, '"\n', "")
             sink.write("".join(pc.fill_null(lines, ",\n").to_pylist()).encode())
@@ -140,7 +140,7 @@ class CsvEncoder(_TextEncoder):
 
 
 class Encoders:
-    """Makes the encoders of one task."""
+    """Maker of the encoders of one task."""
 
     def __init__(self, written: Format, files: FileSettings, policy: OddValues) -> None:
         self._format = written
@@ -160,7 +160,7 @@ class Encoders:
         return f".{self._format}{'.gz' if self._compressed else ''}"
 
     def open(self, schema: Schema | None) -> Encoder:
-        """Return the encoder of a new file; DataException for values without a fit schema."""
+        """Return a new file's encoder; raise DataException for a schema that does not fit."""
         if self._format is Format.JSON:
             return JsonEncoder(self._policy, compressed=self._compressed)
         if schema is None:

@@ -1,6 +1,6 @@
 """Files of rows: which are open, when they are finished, and how they become visible.
 
-The open files of a Kafka partition are finished together. What they hold is a commit: the rows from
+The open files of a Kafka partition are finished together. Their rows are one commit, from
 one offset to another (see `commit_log`). Each file is named after its first row.
 """
 
@@ -34,7 +34,7 @@ from pyconnect_connectors.lake.storage import Storage
 LOG = logging.getLogger(__name__)
 _place = attrgetter("original_topic", "original_kafka_partition")
 _WIDER = ((Type.INT8, Type.INT16, Type.INT32, Type.INT64), (Type.FLOAT32, Type.FLOAT64))
-"""Types of numbers that keep those of the types before them."""
+"""Number types by kind; each type keeps the values of those before it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class _OpenFile:
 
 @dataclass(slots=True, kw_only=True)
 class _Writing:
-    """A commit that is being written; `contents` are those of files that may be missing."""
+    """A commit that is being written; `contents`: by path, the files that may be missing."""
 
     commit: Commit
     contents: dict[str, Any]
@@ -68,7 +68,7 @@ class _Buffer:
     last_commit: int | None = None
 
     def committed(self, commit: Commit) -> None:
-        """Begin again behind a commit."""
+        """Empty the buffer after a commit."""
         self.next = max(self.next, commit.end)
         self.last_commit = commit.start
         self.start = self.begin_ms = self.schema = self.writing = self.unfinished = None
@@ -133,7 +133,7 @@ class FileTarget:
             buffer.next = max(buffer.next, record.original_kafka_offset + 1)
 
     def write_due(self) -> None:
-        # It changes once an interval, and also when the wall clock is set back.
+        # The due time changes once an interval, and also when the wall clock is set back.
         if self._next_due_ms != (due_ms := self._due_after(self._now_ms())):
             self.finish(list(self._buffers))
             self._next_due_ms = due_ms
@@ -145,7 +145,7 @@ class FileTarget:
     def finish(self, partitions: Collection[TopicPartition]) -> None:
         for partition in partitions:
             buffer = self._buffers.get(partition)
-            # The end of a commit that was begun before is decided: its rows are not complete yet.
+            # The end of an earlier task's commit is decided, and its rows are not complete yet.
             if buffer is not None and buffer.unfinished is None:
                 self._write(partition, buffer)
 
@@ -162,7 +162,7 @@ class FileTarget:
             while begin < len(new) and partition not in self._rewinds:
                 known = buffer.unfinished
                 if known is not None and buffer.next >= known.end and buffer.start is None:
-                    # None of its records is there any more.
+                    # Kafka does not have the commit's records any more.
                     buffer.unfinished = None
                 if self._begins_another(buffer, new[begin]):
                     self._write(partition, buffer)
@@ -195,7 +195,7 @@ class FileTarget:
         if self._encoders.uses_schemas and schema is not held and schema != held:
             if self._settings.compatibility is Compatibility.NONE:
                 return True
-            # One without a schema does not go with one that has it, which their projection says.
+            # The projection refuses a record without a schema beside one that has it.
             if (
                 schema is not None
                 and held is not None
@@ -258,7 +258,8 @@ class FileTarget:
         for directory, rows in groups.items():
             file = buffer.files.get((str(first.topic), directory))
             if file is None:
-                # With the topic that was read: a transformation may give several topics one name.
+                # The name has the original topic: a transformation may give several topics one
+                # name.
                 name = (
                     f"{first.original_topic}+{first.original_kafka_partition}"
                     f"+{rows[0].original_kafka_offset:0{self._files.pad_width}}"
@@ -271,7 +272,7 @@ class FileTarget:
             prepared.append(
                 (directory, file, file.encoder.prepared(rows, f"file {file.path}"), len(rows))
             )
-        # Nothing can fail from here on: a value that does not fit has left nothing behind.
+        # No step fails from here on, so a value that does not fit has changed nothing.
         for directory, file, part, count in prepared:
             file.encoder.add(part)
             file.rows += count
@@ -283,7 +284,7 @@ class FileTarget:
     # Commits
 
     def _write(self, partition: TopicPartition, buffer: _Buffer) -> None:
-        """Make the rows visible that are buffered of a partition."""
+        """Make the buffered rows of a partition visible."""
         if buffer.writing is None:
             if buffer.start is None:
                 return
@@ -336,7 +337,7 @@ class FileTarget:
         )
 
     def _store(self, writing: _Writing) -> None:
-        # That of the commit's first row comes first: two tasks never get past the same one.
+        # All tasks write the file of the commit's first row first, so only one gets past it.
         for path in writing.commit.files:
             if path not in writing.contents:
                 continue
@@ -367,9 +368,9 @@ def _keeps_inner(source: Schema | None, target: Schema | None) -> bool:
 
 
 def _keeps(source: Schema, target: Schema) -> bool:
-    """Return whether a projection of values to another schema is possible and loses nothing."""
+    """Return whether values can be projected to another schema without loss."""
     if source.optional and (not target.optional or source.default is not None):
-        # Null would become a default.
+        # A null would become the default.
         return False
     if (source.name, source.parameters) != (target.name, target.parameters):
         return False

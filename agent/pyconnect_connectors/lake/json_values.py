@@ -21,14 +21,14 @@ from pyconnect_connectors.odd_values import OddValue, OddValues, required_defaul
 
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 json_of = _ENCODER.encode
-"""Returns the text of what `plain` returned."""
+"""The function that encodes the result of `plain`."""
 _CHECKED = (Type.ARRAY, Type.MAP, Type.STRUCT, Type.FLOAT32, Type.FLOAT64)
 
 
 def json_lines(records: Sequence[SinkRecord], policy: OddValues, place: str) -> bytes:
     """Return a line for the value of each record; DataException if one has no JSON form."""
     schema = records[0].value_schema
-    # Values of a struct may be JSON's as they are stored.
+    # A struct of such fields needs no conversion of its values.
     is_plain = (
         schema is not None
         and schema.type is Type.STRUCT
@@ -62,7 +62,7 @@ def json_lines(records: Sequence[SinkRecord], policy: OddValues, place: str) -> 
 
 
 def plain(value: Any, policy: OddValues) -> Any:
-    """Return a value of what JSON has; OddValue for a part of it that JSON has not."""
+    """Return a value in types that JSON has; raise OddValue for a part that JSON does not have."""
     match value:
         case str():
             return value if value.isascii() else _text(value, policy)
@@ -110,7 +110,7 @@ def _text(value: str, policy: OddValues) -> str | None:
 
 
 def _null(policy: OddValues, kind: str) -> str | None:
-    """Return None if the policy says so, or raise OddValue."""
+    """Return None if the policy is `null`, or raise OddValue."""
     if policy is OddValues.NULL:
         return None
     raise OddValue("", kind, "JSON")

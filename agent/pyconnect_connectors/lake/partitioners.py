@@ -1,6 +1,6 @@
-"""Directories of rows, below that of their topic.
+"""The directories of rows, below the directory of their topic.
 
-A directory depends on the record alone, never on the worker's clock unless the config asks for it:
+A directory depends on the record alone, and on the worker's clock only if the config asks for it:
 rows that are written again after a failure go to the same place.
 """
 
@@ -39,7 +39,7 @@ Directories: TypeAlias = str | Sequence[str]
 
 
 Partitioner: TypeAlias = Callable[[Sequence[SinkRecord]], Directories]
-"""Returns the directory of all records, or one for each; DataException if there is none."""
+"""Returns one directory for all records, or one for each; raises DataException if it cannot."""
 
 
 class Clock:
@@ -50,12 +50,12 @@ class Clock:
         self._field = settings.timestamp_field
 
     def has_passed(self, limit_ms: int, begin_ms: int, record: SinkRecord) -> bool:
-        """Return whether a record is so much later; also when the wall clock was set back."""
+        """Return whether a record is `limit_ms` later, or the wall clock was set back."""
         passed_ms = self.time_ms(record) - begin_ms
         return passed_ms >= limit_ms or (passed_ms < 0 and self._extractor is Extractor.WALLCLOCK)
 
     def time_ms(self, record: SinkRecord) -> int:
-        """Raises DataException for a record without a time."""
+        """Return the record's time; raise DataException if it has none."""
         match self._extractor:
             case Extractor.WALLCLOCK:
                 return int(time.time() * 1000)
@@ -92,10 +92,11 @@ def partitioner_of(settings: FileSettings, clock: Clock) -> Partitioner:
 
 
 def _by_time(settings: FileSettings, clock: Clock) -> Partitioner:
-    """One directory for each span of local time, which begins at a multiple of its duration.
+    """Return a partitioner with one directory for each span of local time.
 
-    As in Confluent's TimeBasedPartitioner, days begin at midnight of the zone, whether they have
-    23, 24 or 25 hours. An hour that the clock repeats has one directory.
+    A span begins at a multiple of its duration. As in Confluent's TimeBasedPartitioner, days
+    begin at midnight of the zone, whether they have 23, 24 or 25 hours. An hour that the clock
+    repeats has one directory.
     """
     duration, zone = timedelta(milliseconds=settings.duration_ms), settings.zone
     template = path_template(settings.path_format)
@@ -112,7 +113,7 @@ def _by_time(settings: FileSettings, clock: Clock) -> Partitioner:
                 moment = _EPOCH + timedelta(milliseconds=unit * unit_ms)
                 begin = moment.astimezone(zone).replace(tzinfo=UTC, fold=0)
                 begin -= (begin - _EPOCH) % duration
-                # A beginning that the clock leaves out moves to the next time that there is.
+                # A begin that the clock skips moves to the next local time that exists.
                 begin = begin.replace(tzinfo=zone).astimezone(UTC).astimezone(zone)
             except (OverflowError, ValueError):
                 raise DataException("The record's time is not in the years 1 to 9999") from None
@@ -123,9 +124,9 @@ def _by_time(settings: FileSettings, clock: Clock) -> Partitioner:
 
 
 def path_template(pattern: str) -> str:
-    """Return `str.format`'s form of a path format of Joda's letters, for a datetime.
+    """Return a path format in Joda's letters as a `str.format` template for a datetime.
 
-    ConfigException for other letters.
+    Raise ConfigException for other letters.
     """
     found, end = "", 0
     while end < len(pattern):

@@ -1,8 +1,8 @@
 """Rows of a file of Parquet, JSON or CSV, in batches, from any row on.
 
-A row that cannot be read ends a batch. Behind the rows before it, it is an error that names file
+A row that cannot be read ends a batch. After the rows before it, it is an error that names file
 and row, or with `errors.tolerance=all` one warning in the log. A file that is broken as a whole,
-such as one with an open quote, always is an error.
+such as one with an open quote, is always an error.
 
 JSON: one value of any kind a line, without a schema. Numbers keep their digits: those that 64 bits
 would change are Decimals. Of two members with one name the last one counts, as in Jackson.
@@ -45,7 +45,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """Consecutive rows of one schema; `bad`: errors by index, in whose place a value is no row."""
+    """Consecutive rows of one schema; `bad`: errors by index, where a value is not a row."""
 
     schema: Schema | None
     values: Sequence[object]
@@ -56,8 +56,8 @@ class Chunk:
 class Source:
     """The file that is read, and how.
 
-    `begin` is the number of the first row to read. Rows are numbered from 0; texts call the first
-    one "row 1", so that the number is that of the offset behind it.
+    `begin` is the number of the first row to read. Rows are numbered from 0; errors call the first
+    one "row 1", which is the offset after it.
     """
 
     path: str
@@ -76,7 +76,7 @@ class Source:
         )
 
     def check_length(self, rows: int) -> None:
-        """Raise DataException for a file with fewer rows than were read of it."""
+        """Raise DataException for a file with fewer rows than were read from it before."""
         if rows < self.begin:
             raise self.broken(
                 f"it has {rows} rows, and {self.begin} were read of it before: a file that was "
@@ -107,7 +107,7 @@ def json_chunks(file: Any, source: Source) -> Iterator[Chunk]:
     if file.peek(len(BOM_UTF8)).startswith(BOM_UTF8):
         file.read(len(BOM_UTF8))
     quick, exact = msgspec.json.Decoder().decode, msgspec.json.Decoder(float_hook=_number).decode
-    # Without a loop in Python, and without a text of each line, which the decoder does not need.
+    # `filter` needs neither a loop in Python nor a text of each line.
     lines = filter(bytes.strip, file)
     row = sum(1 for _ in islice(lines, source.begin))
     source.check_length(row)
@@ -115,7 +115,7 @@ def json_chunks(file: Any, source: Source) -> Iterator[Chunk]:
         bad: dict[int, DataException] = {}
         try:
             text = b"".join(chunk)
-            # There may be a float that 64 bits would change: found without a loop in Python.
+            # A translation finds floats that 64 bits would change without a loop in Python.
             classes = text.translate(_CLASSES)
             is_long = _LONG in classes or b"0e" in classes
             values = list(map(exact if is_long else quick, chunk))
@@ -142,7 +142,7 @@ def json_chunks(file: Any, source: Source) -> Iterator[Chunk]:
 
 def _number(digits: str) -> object:
     number = float(digits)
-    # Most numbers have few digits, or those that programs write of the nearest double.
+    # Most numbers have few digits, or are written as the nearest double is.
     if (len(digits) <= 15 and "e" not in digits and "E" not in digits) or repr(number) == digits:
         return number
     try:
@@ -163,7 +163,7 @@ def _of_64_bits(value: Any) -> Any:
 
 
 def _exactly(line: bytes, row: int, source: Source) -> Any:
-    """Return the value of a line that may be wrong; DataException that says why it is."""
+    """Return the value of a line that may be wrong; raise DataException that says why it is."""
     try:
         text, kind = line.decode(), "a lone surrogate"
     except UnicodeDecodeError:
@@ -185,7 +185,7 @@ def _exactly(line: bytes, row: int, source: Source) -> Any:
 
 
 def _with_texts(value: Any, path: str, row: int, source: Source, kind: str) -> Any:
-    """Return a value whose texts are all text; those that are not are null or an error."""
+    """Return a value whose texts are valid Unicode; other texts become null or an error."""
     match value:
         case str() if _LONE_SURROGATE.search(value):
             if source.settings.odd_values is OddValues.NULL:
@@ -205,7 +205,7 @@ def _with_texts(value: Any, path: str, row: int, source: Source, kind: str) -> A
 
 
 def _is_unfinished(line: bytes) -> bool:
-    """Return whether a line is the beginning of an array or object."""
+    """Return whether a line is an array or object without its end."""
     try:
         json.loads(line)
     except json.JSONDecodeError as error:
@@ -216,7 +216,7 @@ def _is_unfinished(line: bytes) -> bool:
 
 
 LONGEST_VALUE = 2**28
-"""Characters of one value; more of them are a quote that is not closed, or no value for Kafka."""
+"""Characters of one value. A longer one is an open quote, or too large for Kafka."""
 _ERRORS = {
     "unexpected end of data": "a quote is not closed",
     "',' expected after '\"'": "text follows a closing quote",
@@ -229,7 +229,7 @@ _decoded_badly = 0
 
 
 def _keep(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Decode as surrogates what is not UTF-8, and count: rows without a fault need no look."""
+    """Decode bytes that are not UTF-8 as surrogates, and count them: other rows need no check."""
     global _decoded_badly  # noqa: PLW0603  a codec's error handler has no other place
     _decoded_badly += 1
     return codecs.lookup_error("surrogateescape")(error)
@@ -278,14 +278,14 @@ def _problem(error: csv.Error) -> str:
 
 
 class _Rows:
-    """Makes structs of lines."""
+    """Maker of structs from lines."""
 
     def __init__(self, names: Sequence[str], source: Source) -> None:
-        """Raises DataException for names that are no schema's."""
+        """Raise DataException for names that a schema cannot have."""
         self._source = source
         self._width = len(names)
         self._named = [index for index, name in enumerate(names) if name.strip()]
-        """Columns with a name."""
+        """Indexes of the columns that have a name."""
         self._names = [names[index] for index in self._named]
         double = {name for name in self._names if self._names.count(name) > 1}
         if double or not self._names:
@@ -300,11 +300,11 @@ class _Rows:
         self._least_width = self._named[-1] + 1
 
     def chunk(self, lines: Sequence[list[Any]], first: int, *, is_utf8: bool) -> Chunk:
-        """Return the rows of lines, of which the first one has a number."""
+        """Return the rows of lines; `first` is the number of the first line."""
         bad: dict[int, DataException] = {}
         if set(map(len, lines)) != {self._width} or len(self._names) != self._width:
             lines = [self._fitting(line, first + i, bad, i) for i, line in enumerate(lines)]
-        # Most rows are kept as they are: to look for an empty text costs less than a copy.
+        # Most rows are kept as they are: looking for an empty text costs less than a copy.
         rows = lines
         if "" in chain.from_iterable(lines):
             rows = [[v or None for v in line] if "" in line else line for line in lines]
@@ -395,14 +395,14 @@ def _good(chunks: Iterator[Chunk], begin: int, *, tolerant: bool) -> Iterator[Ba
             done = index + 1
             if index in chunk.bad:
                 if not tolerant:
-                    # Its cause would hold the library's own words, or part of the row.
+                    # The cause would show the library's own words, or part of the row.
                     raise chunk.bad[index] from None
                 LOG.warning("a row was left out", extra={"reason": str(chunk.bad[index])})
         first += len(chunk.values)
 
 
 def _with_last(found: Iterator[Batch]) -> Iterator[Batch]:
-    """Mark the last batch, for which the next one has to be known."""
+    """Yield each batch after the next one is known, and mark the last."""
     previous = next(found, None)
     while previous is not None:
         try:
@@ -416,7 +416,7 @@ def _with_last(found: Iterator[Batch]) -> Iterator[Batch]:
 
 
 def _parquet(file: IO[bytes], source: Source) -> Iterator[Chunk]:
-    # INT96 as nanoseconds would turn years after 2262 into others.
+    # INT96 as nanoseconds would change years after 2262.
     with pq.ParquetFile(
         file, coerce_int96_timestamp_unit="us", page_checksum_verification=True
     ) as parquet:
@@ -446,6 +446,6 @@ def _parquet(file: IO[bytes], source: Source) -> Iterator[Chunk]:
 
 
 def _unpacked(file: Any) -> Any:
-    """Return the content of a file, which may be compressed: no text begins with these bytes."""
+    """Return a file's content, decompressed if it is gzip: no text begins with these bytes."""
     is_packed = file.peek(2).startswith(b"\x1f\x8b")
     return gzip.GzipFile(fileobj=file) if is_packed else file

@@ -71,7 +71,7 @@ class Format(StrEnum):
 
 
 class Partitioning(StrEnum):
-    """The choice of the directory of a row."""
+    """The way to choose a row's directory."""
 
     DEFAULT = "default"
     FIELD = "field"
@@ -79,7 +79,7 @@ class Partitioning(StrEnum):
 
 
 class Extractor(StrEnum):
-    """Origin of the time that the time partitioner and `rotate.interval.ms` look at."""
+    """The source of the time for the time partitioner and `rotate.interval.ms`."""
 
     RECORD = "Record"
     RECORD_FIELD = "RecordField"
@@ -87,7 +87,7 @@ class Extractor(StrEnum):
 
 
 class Compatibility(StrEnum):
-    """The effect of a changed schema of the records on an open file."""
+    """The effect of a changed record schema on an open file."""
 
     NONE = "NONE"
     BACKWARD = "BACKWARD"
@@ -295,11 +295,11 @@ class Location(RetrySettings):
         return PurePosixPath(urlsplit(self.url).path if self.scheme else self.url)
 
     def problems(self) -> list[tuple[str, str]]:
-        """Return rules that are broken, as pairs of a setting and a text."""
+        """Return the broken rules as pairs of a setting and a text."""
         if not self.url:
             return [(URL, "it must name the directory of the lake")]
         if self.scheme not in SCHEMES:
-            # Without the value: a URL may hold a password.
+            # The value is left out: a URL may hold a password.
             return [(URL, "it must begin with /, file://, s3://, gs://, az:// or abfss://")]
         path = self.local_path
         if path is not None and not path.is_absolute():
@@ -311,7 +311,7 @@ class Location(RetrySettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSettings:
-    """Names, sizes and encoding of LakeSink's files; None: there is no limit."""
+    """Names, sizes and encoding of LakeSink's files; a limit of None does not apply."""
 
     topics_dir: str
     flush_size: int = setting("flush.size")
@@ -335,7 +335,7 @@ class FileSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSettings:
-    """Which tables of which Iceberg catalog LakeSink writes; `properties` are pyiceberg's."""
+    """The Iceberg catalog and tables that LakeSink writes; `properties` are pyiceberg's."""
 
     table: str = setting(TABLE)
     auto_create: bool = setting(AUTO_CREATE)
@@ -372,11 +372,11 @@ class TableSettings:
         return bound(cls, config, catalog=catalog, properties=properties)
 
     def table_of(self, topic: str) -> str:
-        """Return the table of a topic; points of its name do not separate namespaces."""
+        """Return the table of a topic; points in the topic's name do not separate namespaces."""
         return self.table.replace("${topic}", topic.replace(".", "_"))
 
     def problems(self) -> list[tuple[str, str]]:
-        """Return rules that are broken, as pairs of a setting and a text."""
+        """Return the broken rules as pairs of a setting and a text."""
         found = []
         if "uri" not in self.properties and self.properties["type"] in ("rest", "sql"):
             found.append((CATALOG_URI, "the catalog needs an address"))
@@ -398,7 +398,7 @@ class TableSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkSettings:
-    """`name` is the connector's, under which it keeps its offsets; `tables` None means files."""
+    """LakeSink's settings; offsets are kept under the connector's `name`; `tables` None: files."""
 
     name: str
     location: Location
@@ -415,7 +415,7 @@ class SinkSettings:
 
     @classmethod
     def parse(cls, props: Mapping[str, object]) -> Self:
-        """Raises ConfigException for a value that is not valid, or does not fit another one."""
+        """Raise ConfigException for a value that is not valid, or does not fit another one."""
         config = sink_config_def().parse(props)
         location = bound(Location, config)
         to_tables = config[FORMAT] == Format.ICEBERG
@@ -440,7 +440,7 @@ class SinkSettings:
         return self.nulls == "ignore"
 
     def problems(self) -> list[tuple[str, str]]:
-        """Return rules across settings that are broken, as pairs of a setting and a text."""
+        """Return the broken rules across settings as pairs of a setting and a text."""
         if self.tables is not None:
             given = self.location.problems() if self.location.url else []
             return [*given, *self.tables.problems()]
@@ -457,7 +457,7 @@ class SinkSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSettings:
-    """A task reads the files whose paths give its number."""
+    """LakeSource's settings; a task reads the files whose paths map to its number."""
 
     location: Location
     topic: str = setting("topic")
@@ -475,7 +475,7 @@ class SourceSettings:
 
     @classmethod
     def parse(cls, props: Mapping[str, object]) -> Self:
-        """Raises ConfigException for a value that is not valid, or does not fit another one."""
+        """Raise ConfigException for a value that is not valid, or does not fit another one."""
         config = source_config_def().parse(props)
         prefix = str(config["prefix"] or "").strip("/")
         settings = bound(
@@ -489,7 +489,7 @@ class SourceSettings:
         return settings
 
     def problems(self) -> list[tuple[str, str]]:
-        """Return rules across settings that are broken, as pairs of a setting and a text."""
+        """Return the broken rules across settings as pairs of a setting and a text."""
         found = self.location.problems()
         try:
             re.compile(self.pattern)

@@ -1,7 +1,7 @@
-"""LakeSink: topics to files or Iceberg tables; consumer offsets are committed behind stored rows.
+"""LakeSink: topics to files or Iceberg tables; it commits consumer offsets after rows are stored.
 
-When partitions are about to be closed (`is_closing`, KIP-275) the rows that are buffered of them
-are written first; otherwise their next owner would read them again.
+Before partitions are closed (`is_closing`, KIP-275) the task writes their buffered rows; otherwise
+their next owner would read them again.
 """
 
 from __future__ import annotations
@@ -57,38 +57,38 @@ _NO_VALUE = f"The record has no value; {NULLS}=ignore would leave it out"
 
 
 class Target(Protocol):
-    """Files or tables. Methods may raise RetriableException and be called again."""
+    """Files or tables. Methods that raise RetriableException may be called again."""
 
     def open(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Take partitions; return where those continue that the target knows."""
+        """Take partitions; return the offsets that the target knows of them."""
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
         """Drop the buffered rows of partitions."""
 
     def add(self, records: Sequence[SinkRecord]) -> None:
-        """Take records; those that it took before are left out.
+        """Take records, except those that it took before.
 
-        DataException for a record that cannot be written: none behind it was taken.
+        Raise DataException for a record that cannot be written; no record after it was taken.
         """
 
     def skip(self, record: SinkRecord) -> None:
-        """Note that a record, the next of its partition, is not to be written."""
+        """Note that the target must not write a record, the next of its partition."""
 
     def write_due(self) -> None:
         """Write the rows that are due by the clock."""
 
     def finish(self, partitions: Collection[TopicPartition]) -> None:
-        """Write all that is buffered of partitions."""
+        """Write all buffered rows of partitions."""
 
     def next_offset(self, partition: TopicPartition) -> int | None:
         """Return the offset before which every record is stored, None if that is not known."""
 
     def take_rewinds(self) -> Mapping[TopicPartition, int]:
-        """Return, once, where partitions go on that another task has written to."""
+        """Return, once, the offsets of partitions to which another task has written."""
 
 
 class LakeSinkTask(SinkTask):
-    """Writes to one target."""
+    """A task that writes to one target."""
 
     def __init__(self) -> None:
         self._settings: SinkSettings
@@ -108,7 +108,7 @@ class LakeSinkTask(SinkTask):
         self._attempts = Attempts("writing failed and is repeated", settings.location)
 
     def stop(self) -> None:
-        """The task holds no open file."""
+        """Do nothing: the task holds no open file."""
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
         with self._attempts.limited(self.context.timeout):
@@ -153,18 +153,18 @@ class LakeSinkTask(SinkTask):
             if reporter is None:
                 raise
             if len(records) > 1:
-                # In halves, until the bad one is alone: those that were taken are left out.
+                # Halves find the bad record; the target leaves out records that it took before.
                 half = len(records) // 2
                 self._add(records[:half])
                 self._add(records[half:])
                 return
-            # Durable before the offset behind it is stored.
+            # The report must be durable before the offset behind it is stored.
             reporter.report(records[0], error).result()
             self._target.skip(records[0])
 
 
 class LakeSinkConnector(ConfiguredConnector[SinkSettings], SinkConnector):
-    """`tasks.max` tasks of the same config; the consumer group deals partitions to them."""
+    """All `tasks.max` tasks have the same config; the consumer group assigns partitions to them."""
 
     task_type = LakeSinkTask
 
@@ -191,6 +191,6 @@ class LakeSinkConnector(ConfiguredConnector[SinkSettings], SinkConnector):
         storage = Storage.open(settings.location, writes=True)
         log = CommitLog(storage, settings.files.topics_dir, settings.name)
         for partition in offsets:
-            # Without a commit the tasks begin where Kafka's consumer group is.
+            # Without a commit the tasks begin at the consumer group's offset.
             log.forget_all(partition)
         return True

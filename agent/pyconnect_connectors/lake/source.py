@@ -1,7 +1,7 @@
 """LakeSource: files to a topic, one after the other, a batch a poll.
 
-Each file is a source partition, and an offset is the number of its rows that were read. That of a
-file's last row says so, and the file is not opened again.
+Each file is a source partition, and an offset is the number of its rows that were read. The offset
+of a file's last row also marks the file as finished, so that it is not opened again.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LONGEST_WAIT_S = 1.0
 
 
 class LakeSourceTask(SourceTask):
-    """Reads the files whose paths give its number."""
+    """A task that reads the files whose paths map to its number."""
 
     def __init__(self) -> None:
         self._settings: SourceSettings
@@ -116,7 +116,7 @@ class LakeSourceTask(SourceTask):
         self._reading = self._batches = None
 
     def _look(self) -> None:
-        """Find new files, unless that was done a short time ago."""
+        """Find new files, unless the last look was a short time ago."""
         if time.monotonic() < self._next_look_s:
             return
         settings = self._settings
@@ -170,7 +170,7 @@ class _Place(NamedTuple):
 
 
 class LakeSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
-    """Gives each task a number; a file's path says which task reads it."""
+    """LakeSource: each task has a number, to which the paths of its files map."""
 
     task_type = LakeSourceTask
 
@@ -184,7 +184,7 @@ class LakeSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
     def exactly_once_support(
         self, connector_configs: Mapping[str, str | None]
     ) -> ExactlyOnceSupport:
-        """Each row has a position of its own."""
+        """Return SUPPORTED: each row has a position of its own."""
         return ExactlyOnceSupport.SUPPORTED
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:

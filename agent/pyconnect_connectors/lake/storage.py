@@ -2,7 +2,7 @@
 
 Nothing half-written is ever visible: object stores publish an object when its upload ends, and
 local files are written beside their place, synchronised, and linked to it. Errors become Connect's;
-their texts hold no query of a URL, where a signature would be.
+their texts leave out the query of a URL, which may hold a signature.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from pyconnect_connectors.lake.settings import Location
 CONNECT_TIMEOUT = timedelta(seconds=5)
 REQUEST_TIMEOUT = timedelta(seconds=60)
 HIDDEN_DIR = "_pyconnect"
-"""Readers of a lake leave it out, as every name that begins with an underscore."""
+"""Readers of a lake skip this directory, as every name that begins with an underscore."""
 READ_BYTES = 1024 * 1024
 LONGEST_NAME_BYTES = 255
 LONGEST_PATH_BYTES = 4000
 LONGEST_KEY_BYTES = 900
-"""Of object stores, whose limit of 1024 counts the prefix as well."""
+"""The limit of object stores is 1024, which counts the prefix as well."""
 _LONGEST_TEXT = 300
 _PERMANENT = (
     InvalidPathError,
@@ -74,7 +74,7 @@ class Storage:
 
     @classmethod
     def open(cls, location: Location, *, writes: bool) -> Storage:
-        """Return a storage that was not reached yet; `writes` makes a local directory."""
+        """Return a storage without connecting to it; `writes` creates a local directory."""
         path = location.local_path
         with storage_errors("Cannot open the lake"):
             if path is not None:
@@ -82,7 +82,7 @@ class Storage:
             return cls(_remote_store(location), None)
 
     def check_path(self, path: str) -> None:
-        """Raise DataException for the path of a row's file that the storage could not have."""
+        """Raise DataException if the storage cannot have this path of a row's file."""
         names = path.split("/")
         if not {"", ".", ".."}.isdisjoint(names) or "\0" in path:
             raise DataException("The row's file would have a path that is not below the lake")
@@ -101,7 +101,7 @@ class Storage:
             )
 
     def create(self, path: str, data: Any) -> bool:
-        """Store a file unless there is one; return whether it was stored. `data` is a buffer."""
+        """Store a file unless it exists; return whether it was stored. `data` is a buffer."""
         with storage_errors(f"Cannot write {path}"):
             if self._directory is None:
                 try:
@@ -121,7 +121,7 @@ class Storage:
             return True
 
     def replace(self, path: str, data: Any) -> None:
-        """Store a file in the place of another, if there is one."""
+        """Store a file, or replace the existing one."""
         with storage_errors(f"Cannot write {path}"):
             if self._directory is not None:
                 staged = self._stage(data)
@@ -136,7 +136,7 @@ class Storage:
             return obstore.get(self._store, path).bytes().to_bytes()
 
     def open_file(self, path: str) -> IO[bytes]:
-        """Return a file to read from anywhere in it; the caller translates its errors."""
+        """Return a file that can be read from any place; the caller translates its errors."""
         if self._directory is not None:
             return (self._directory / path).open("rb")
         return io.BufferedReader(_RemoteFile(self._store, path), READ_BYTES)
@@ -150,7 +150,7 @@ class Storage:
             return True
 
     def files(self, prefix: str) -> list[StoredFile]:
-        """Return the files below a directory, in no order; none if there is no such directory."""
+        """Return the files below a directory, unordered; none if the directory does not exist."""
         with storage_errors(f"Cannot list {prefix or 'the lake'}"):
             return [
                 StoredFile(path=meta["path"], size=meta["size"], modified=meta["last_modified"])
@@ -168,7 +168,7 @@ class Storage:
             next(iter(obstore.list(self._store, HIDDEN_DIR, chunk_size=1)), None)
 
     def _stage(self, data: Any) -> Path:
-        """Write a file where no reader looks, and return when it would survive a power failure."""
+        """Write a file where no reader looks; return its path once it is on the disk."""
         assert self._directory is not None
         staged = self._directory / HIDDEN_DIR / "staged" / uuid.uuid4().hex
         staged.parent.mkdir(parents=True, exist_ok=True)
@@ -186,7 +186,7 @@ class Storage:
 
 
 class _RemoteFile(io.RawIOBase):
-    """An object of a store as Python's own classes read it."""
+    """An object of a store as a raw file of Python."""
 
     def __init__(self, store: ObjectStore, path: str) -> None:
         self._reader = obstore.open_reader(store, path, buffer_size=READ_BYTES)
@@ -210,7 +210,7 @@ class _RemoteFile(io.RawIOBase):
 
 
 def _octets(data: Any) -> memoryview:
-    """Return a buffer as the library takes it; Arrow's are of signed bytes."""
+    """Return a buffer of unsigned bytes, as the library needs it; Arrow's are signed."""
     return memoryview(data).cast("B")
 
 
@@ -250,11 +250,11 @@ def _remote_store(location: Location) -> ObjectStore:
                 "connect_timeout": CONNECT_TIMEOUT,
                 "timeout": REQUEST_TIMEOUT,
             },
-            # The task repeats the call: only so it knows that an outcome is unknown.
+            # Only the task repeats the call, so that it knows that an outcome is unknown.
             retry_config={"max_retries": 0, "retry_timeout": REQUEST_TIMEOUT},
         )
     except (BaseError, ValueError) as error:
-        # The text of a key that is not valid goes on with a character of it.
+        # The text of a key that is not valid would show one of its characters.
         text = reason(error).partition(": Invalid symbol")[0]
         raise ConfigException(f"lake.url cannot be used: {text}") from None
 

@@ -1,8 +1,8 @@
 """Iceberg tables: rows are buffered as Arrow batches, and committed in one snapshot per interval.
 
-A snapshot's summary holds the next offset of each Kafka partition. A commit is made only if the
-offsets of its own partitions are still those that it continues: so rows are in the table once, and
-a task whose partitions went to another one cannot write any more.
+A snapshot's summary holds the next offset of each Kafka partition. A task commits only if the
+table's offsets of its partitions are those that the commit continues. So each row is in the table
+once, and a task cannot write any more after its partitions went to another one.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class _Part:
 
 @dataclass(slots=True, kw_only=True)
 class _Writing:
-    """A commit under way: its data files are written once, however often it is repeated."""
+    """A commit under way; its data files are written once, however often it is repeated."""
 
     commit_id: str
     rows: Any
@@ -74,7 +74,7 @@ class _Writing:
 
 @dataclass(slots=True, kw_only=True)
 class _Buffer:
-    """The rows to be written to a table; `bases` are the offsets that its partitions continue."""
+    """The rows for a table; `bases` are the table's offsets at which its partitions continue."""
 
     parts: dict[TopicPartition, _Part] = field(default_factory=dict)
     bases: dict[TopicPartition, int | None] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class _Buffer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fit:
-    """The way of a schema's rows into a table; `refusal` says why there is none.
+    """How rows of a schema fit into a table; `refusal` is the reason if they do not.
 
     `named` are the paths of the texts and floats that name directories of the table's files.
     """
@@ -112,7 +112,7 @@ class _Fit:
             values = pc.struct_field(batch.to_struct_array(), path).to_pylist()
             for record, text in zip(records, values, strict=True):
                 if isinstance(text, float) and str(text) in ("nan", "-0.0"):
-                    # pyiceberg would make partitions without the row, or two with it.
+                    # pyiceberg would put NaN into no partition, and -0.0 into two.
                     raise DataException(
                         f"Field {name} of {place_of(record)} is {'NaN' if text else text}, which "
                         "is no partition"
@@ -148,7 +148,7 @@ class TableTarget:
         found = {}
         for partition in partitions:
             self._taken[partition] = 0
-            # A transformation may have sent rows to other tables, which may not be as far.
+            # Transformations may have sent rows to other tables, whose offsets may be lower.
             if not self._settings.changes_topics:
                 base = self._base(self._tables.table_of(partition.topic), partition)
                 if base is not None:
@@ -221,7 +221,7 @@ class TableTarget:
         return batch
 
     def _looked_up(self, name: str, columns: Columns) -> _Fit:
-        """Look how rows fit a table as it is, before they are buffered with others."""
+        """Return how rows fit the current table, before they are buffered with others."""
         rows, table = columns.schema, load_table(self._catalog(), name)
         buffered = self._buffer(name).schemas
 
@@ -265,7 +265,7 @@ class TableTarget:
         if self._now_ms() >= self._next_due_ms:
             for name in self._buffers:
                 self._write(name)
-            # From now on: commits that take longer than the interval would follow each other.
+            # The next interval begins now: otherwise slow commits would follow each other at once.
             self._next_due_ms = self._now_ms() + self._tables.commit_ms
 
     def finish(self, partitions: Collection[TopicPartition]) -> None:
@@ -277,7 +277,7 @@ class TableTarget:
         return self._buffers.setdefault(name, _Buffer())
 
     def _base(self, name: str, partition: TopicPartition) -> int | None:
-        """Return the offset that a table has of a partition; always None without the guarantee."""
+        """Return a table's offset of a partition; always None with at-least-once delivery."""
         bases = self._buffer(name).bases
         if partition not in bases:
             bases[partition] = None
@@ -320,7 +320,7 @@ class TableTarget:
         if not is_ours:
             LOG.warning("another task wrote rows of these partitions", extra={"table": name})
             for partition in writing.ends:
-                # Their buffered records are read again.
+                # The partitions' buffered records are read again.
                 self._rewinds[partition] = self._taken[partition] = min(self._begins(partition))
                 for each in self._buffers.values():
                     each.drop(partition)
@@ -329,7 +329,7 @@ class TableTarget:
         self._buffers[name] = _Buffer(bases=bases)
 
     def _committed(self, name: str, buffer: _Buffer, writing: _Writing) -> bool:
-        """Return False when another task has written rows of these partitions."""
+        """Commit the rows; return False if another task has written rows of these partitions."""
         schema = writing.rows.schema
         for attempt in range(COMMIT_ATTEMPTS):
             try:
@@ -359,7 +359,7 @@ class TableTarget:
                     table, writing.data_files, self._settings.name, offsets, writing.commit_id
                 )
             except CommitFailedException:
-                # Another task was first. Tasks of one interval must not stay in step.
+                # Another task was first; the random wait gets the tasks out of step.
                 time.sleep(random.uniform(0, 0.05 * (attempt + 1)))
             else:
                 return True
@@ -367,7 +367,7 @@ class TableTarget:
 
 
 def _texts_and_floats(rows: Any, names: Sequence[str]) -> Mapping[str, Sequence[int]]:
-    """Return the paths, by indexes, of texts and floats among named fields, as `a.b` in structs."""
+    """Return the index paths, by names such as `a.b`, of named fields that are texts or floats."""
     found: dict[str, Sequence[int]] = {}
 
     def look(fields: Any, prefix: str, path: Sequence[int]) -> None:
@@ -385,7 +385,7 @@ def _texts_and_floats(rows: Any, names: Sequence[str]) -> Mapping[str, Sequence[
 
 
 def replace_offsets(settings: SinkSettings, offsets: Mapping[TopicPartition, int | None]) -> None:
-    """Set the offsets from outside, in snapshots without rows; None forgets a partition."""
+    """Set the offsets that a user asked for in snapshots without rows; None forgets a partition."""
     assert settings.tables is not None
     by_table: dict[str, dict[str, int | None]] = {}
     for partition, offset in offsets.items():

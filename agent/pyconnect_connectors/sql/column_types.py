@@ -1,4 +1,4 @@
-"""Column types of databases: found in tables, made for schemas of Connect."""
+"""Column types of databases: reflected from tables, and chosen for schemas of Connect."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Geometry(types.TypeEngine[bytes]):
 
 
 class Name(types.String):
-    """A text of PostgreSQL that it cuts without an error."""
+    """A text type that PostgreSQL cuts at `longest_bytes` without an error."""
 
     longest_bytes = 63
 
 
 class Char(Name):
-    """The type "char", in quotes, of PostgreSQL's own tables."""
+    """The type "char" (with quotes) of PostgreSQL's system tables."""
 
     longest_bytes = 1
 
@@ -68,15 +68,15 @@ _BASE_TYPES_OF_DOMAINS = """
     SELECT name, format_type(type, modifier) FROM base
     WHERE type NOT IN (SELECT oid FROM pg_type WHERE typtype = 'd')
 """
-"""SQLAlchemy drops the arguments of the types below domains."""
+"""Finds the types below domains, whose arguments SQLAlchemy drops."""
 _NUMBERS = ("NUM", "DEC", "MONEY", "CURRENCY")
-"""Beginnings of the names of SQLite's types for decimals."""
+"""Prefixes of SQLite's names of types for decimals."""
 
 
 def reflected(connection: Connection, name: str, schema: str | None) -> Table:
     """Return a table or view as it is now, with the types below PostgreSQL's domains.
 
-    A type that SQLAlchemy does not know is NullType.
+    NullType is the type of a column whose type SQLAlchemy does not know.
     """
     if connection.dialect.name in MYSQL:
         known: Any = connection.dialect
@@ -107,7 +107,7 @@ def reflected(connection: Connection, name: str, schema: str | None) -> Table:
                 kind = kind.data_type
                 column.type = _with_arguments(kind, form)
     if connection.dialect.name == "sqlite":
-        # SQLAlchemy takes types that it does not know for decimals.
+        # SQLAlchemy takes a type of SQLite that it does not know for a decimal.
         for row in pragma(connection, schema, "table_xinfo", name):
             column = table.columns.get(row["name"])
             is_number = row["type"].upper().startswith(_NUMBERS)
@@ -127,7 +127,7 @@ def pragma(
 
 
 def _with_arguments(found: types.TypeEngine[Any], form: str) -> types.TypeEngine[Any]:
-    """Return a type with the arguments that a form such as numeric(10,2)[] has."""
+    """Return a type with the arguments in its text form, such as numeric(10,2)[]."""
     matched = re.search(r"\((\d+)(?:,(-?\d+))?\)", form)
     first = None if matched is None else int(matched[1])
     match found:
@@ -150,14 +150,14 @@ def _with_arguments(found: types.TypeEngine[Any], form: str) -> types.TypeEngine
 
 
 def has_zone(found: types.TypeEngine[Any]) -> bool:
-    """Return whether values of a column are instants: TIMESTAMP of MariaDB is one in UTC."""
+    """Return whether a column holds instants; TIMESTAMP of MariaDB does, in UTC."""
     return isinstance(found, types.DateTime) and (
         found.timezone or isinstance(found, mysql.TIMESTAMP)
     )
 
 
 def fraction_step(found: Any, dialect: str) -> int:
-    """Return the microseconds that the column's smallest fraction of a second has."""
+    """Return the microseconds of the smallest fraction of a second that a column stores."""
     if dialect in MYSQL:
         digits = getattr(found, "fsp", None) or 0
     else:
@@ -167,9 +167,9 @@ def fraction_step(found: Any, dialect: str) -> int:
 
 
 def is_unknown(found: types.TypeEngine[Any]) -> bool:
-    """Return whether PostgreSQL has a type, or that of an array's elements, and SQLAlchemy not."""
+    """Return whether SQLAlchemy does not know a type of PostgreSQL, or that of its elements."""
     item = getattr(found, "item_type", None)
-    # The arguments of a domain's type are known for columns only.
+    # For elements of a domain, the arguments of its type are not known.
     return isinstance(item or found, types.NullType) or isinstance(item, postgresql.DOMAIN)
 
 
@@ -189,7 +189,7 @@ _BASE_TYPES: Mapping[Type, type[types.TypeEngine[Any]]] = {
 
 
 def binary_collation(dialect: Dialect) -> str | None:
-    """Return the collation that tells all texts apart; None where the default one does.
+    """Return the collation that distinguishes all texts; None if the default one does.
 
     utf8mb4_bin would not do: it ignores spaces at the end.
     """
@@ -213,11 +213,11 @@ def column_type(schema: Schema, dialect: Dialect, *, is_key: bool) -> types.Type
         case str(name) if name == DECIMAL_NAME:
             scale = scale_of(schema)
             if dialect.name == "sqlite" or scale > 900 or (scale > 30 and in_mysql):
-                # SQLite would make binary floats of decimals.
+                # SQLite would turn decimals into binary floats.
                 return column_type(STRING_SCHEMA, dialect, is_key=is_key)
             if scale <= 18:
                 return types.Numeric(38, max(scale, 0))
-            # Digits beyond the precision are refused when they come.
+            # The database refuses a value with digits beyond the precision.
             return types.Numeric(65 if in_mysql else scale + 38, scale)
         case str(name) if name == TIMESTAMP_NAME:
             return mysql.DATETIME(fsp=3) if in_mysql else types.DateTime(timezone=True)

@@ -1,7 +1,7 @@
 """Connections to a database, and its errors as Connect's.
 
-Texts of errors hold neither rows nor parameters: the first line of the database's own message,
-which names tables, columns and constraints, never the statement's values.
+The text of an error is the first line of the database's own message, which names tables, columns
+and constraints, without the values of rows and parameters.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from pyconnect_connectors.sql.sqlite_times import add_functions
 
 CONNECT_TIMEOUT_S = 10
 IDLE_IN_TRANSACTION_MS = 30_000
-"""After it the database ends the session of a sink that is frozen in a transaction."""
+"""After this time the database ends the session of a sink that is frozen in a transaction."""
 LOCK_TIMEOUT_MS = 60_000
-"""Longer than that, so that a successor gets the locks of a frozen predecessor."""
+"""Longer than `IDLE_IN_TRANSACTION_MS`: a successor gets the locks of a frozen predecessor."""
 _MYSQL_PASSING = frozenset(
     # Too many connections, shutdown, network; locks, deadlocks, changed rows; killed, timed out;
     # read-only during a failover; the client's own: no connection, lost, out of order.
@@ -54,8 +54,9 @@ _POSTGRES_ROW_CLASSES = frozenset({"22", "23", "44"})
 _POSTGRES_ROWS = frozenset({"42804", "42846", "54000", "P0001"})
 """A value of another type than the column's, a row that is too large, a trigger's own error."""
 _POSTGRES_TEXTS = frozenset({"42601", "42602", "XX000"})
-"""A statement's syntax, a name, an internal error; types such as TSQUERY, JSONPATH and HSTORE also
-raise these for a text that is none of theirs."""
+"""Errors of a statement's syntax, of a name, and internal ones. Types such as TSQUERY, JSONPATH and
+HSTORE also raise them for a text that is not valid.
+"""
 _POSTGRES_VALUE = re.compile(r"\$\d+ = |^COPY .+, .+, .+: \"")
 """The context of an error of a value: a parameter, or a column of COPY."""
 _MYSQL_ROWS = frozenset(
@@ -66,7 +67,7 @@ _MYSQL_ROWS = frozenset(
 )
 _STRICT = (
     "STRICT_ALL_TABLES,STRICT_TRANS_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,"
-    # Without the last one, 0 for a column that counts up would become its next number.
+    # Without the last mode, 0 in an AUTO_INCREMENT column would become its next number.
     "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO"
 )
 _LIBPQ_ARGUMENTS = {
@@ -99,14 +100,14 @@ def open_engine(settings: Connection, *, writes: bool) -> Engine:
         if settings.password is not None:
             url = url.set(password=settings.password.value)
         if url.get_driver_name() in ("pymysql", "mysqldb"):
-            # Another one would have the server replace letters that it has not.
+            # With another charset the server would replace letters that the charset lacks.
             url = url.update_query_dict({"charset": "utf8mb4"})
         arguments = _DRIVER_ARGUMENTS.get(url.get_driver_name(), {})
         engine = create_engine(
             url,
             poolclass=NullPool,
             hide_parameters=True,
-            # The URL's own arguments count more.
+            # Arguments in the URL take precedence.
             connect_args={name: v for name, v in arguments.items() if name not in url.query},
         )
     except (exc.ArgumentError, exc.NoSuchModuleError, ValueError):
@@ -127,7 +128,7 @@ def open_engine(settings: Connection, *, writes: bool) -> Engine:
         ) from error
     statements = _session_statements(engine.dialect.name, writes=writes)
     if statements:
-        # Before SQLAlchemy looks at the session, how it quotes names, for example.
+        # The statements run before SQLAlchemy asks the session, for example, how it quotes names.
         @event.listens_for(engine, "connect", insert=True)
         def prepare(dbapi_connection: Any, _record: object) -> None:  # the driver's own class
             with closing(dbapi_connection.cursor()) as cursor:
@@ -143,14 +144,14 @@ def open_engine(settings: Connection, *, writes: bool) -> Engine:
         @event.listens_for(engine, "connect")
         def prepare_file(dbapi_connection: Any, _record: object) -> None:  # the driver's own class
             add_functions(dbapi_connection)
-            # A text that is not UTF-8 is the fault of its row, not of the query.
+            # A text that is not UTF-8 must fail its row, not the query.
             dbapi_connection.text_factory = methodcaller("decode", "utf-8", "surrogateescape")
 
     return engine
 
 
 def _refuse_large_statements(dbapi_connection: Any, _record: object) -> None:
-    """Raise the server's error 1153 here: it ends the connection, which explains nothing."""
+    """Have the driver raise error 1153: the server would only end the connection."""
     with closing(dbapi_connection.cursor()) as cursor:
         cursor.execute("SELECT @@max_allowed_packet")
         (most_bytes,) = cursor.fetchone()
@@ -168,7 +169,7 @@ def _refuse_large_statements(dbapi_connection: Any, _record: object) -> None:
 
 
 def _session_statements(dialect: str, *, writes: bool) -> tuple[str, ...]:
-    """Return the settings of a session; no default of the server or the user matters."""
+    """Return the statements that set up a session, independent of defaults of server and user."""
     if dialect == "postgresql":
         forms = (
             "SET TIME ZONE 'UTC'",
@@ -200,7 +201,7 @@ def _session_statements(dialect: str, *, writes: bool) -> tuple[str, ...]:
 
 
 def connected(engine: Engine) -> DatabaseConnection:
-    """Return a new connection; RetriableException or ConnectException if there is none."""
+    """Return a new connection; RetriableException or ConnectException if that fails."""
     settings = "connection.url, connection.user, connection.password"
     with database_errors(f"Cannot connect to the database ({settings})"):
         return engine.connect()
@@ -263,7 +264,7 @@ def may_pass(error: exc.DBAPIError) -> bool:
 
 
 def concerns_table(error: exc.DBAPIError) -> bool:
-    """Return whether a table may have been dropped or changed since it was looked at."""
+    """Return whether a table may have been dropped or changed since it was reflected."""
     is_gone = isinstance(error.orig, sqlite3.OperationalError) and re.match(
         r"no such table|table .* has no column", str(error.orig), re.DOTALL
     )
@@ -276,7 +277,7 @@ def concerns_table(error: exc.DBAPIError) -> bool:
 def concerns_row(error: exc.DBAPIError) -> bool:
     """Return whether the database refused a row's values, so that other rows may be written.
 
-    Not for errors of the connection, of rights, or of a table that is missing.
+    False for errors of the connection, of rights, or of a missing table.
     """
     number = _mysql_code(error)
     if number is not None:
@@ -293,7 +294,7 @@ def concerns_row(error: exc.DBAPIError) -> bool:
 def _mysql_code(error: exc.DBAPIError) -> int | None:
     """Return the number of an error of MariaDB or MySQL, None for other databases.
 
-    Their drivers raise OperationalError for many errors that stay, such as a broken constraint.
+    Their drivers raise OperationalError also for lasting errors, such as a broken constraint.
     """
     original = error.orig
     if original is None or "mysql" not in type(original).__module__:
@@ -309,7 +310,7 @@ def _postgres_code(error: exc.DBAPIError) -> object:
 
 
 def abandon(connection: DatabaseConnection) -> None:
-    """Close a connection for good, without the rows that its query still has.
+    """Close a connection without reading the remaining rows of its query.
 
     PyMySQL would read all of them to close the cursor.
     """
@@ -323,7 +324,7 @@ def abandon(connection: DatabaseConnection) -> None:
 
 
 def create_once(connection: DatabaseConnection, table: Table) -> None:
-    """Create a table unless it is there; another task may create it at the same time."""
+    """Create a table unless it exists; another task may create it at the same time."""
     try:
         with connection.begin():
             table.create(connection, checkfirst=True)
@@ -334,7 +335,7 @@ def create_once(connection: DatabaseConnection, table: Table) -> None:
 
 
 def database_time(connection: DatabaseConnection) -> datetime:
-    """Return the database's time, aware."""
+    """Return the database's time, with a time zone."""
     dialect = connection.dialect.name
     if dialect in ("mysql", "mariadb"):
         now = connection.scalar(select(func.utc_timestamp(6)))

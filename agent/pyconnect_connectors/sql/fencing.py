@@ -1,9 +1,9 @@
 """Consumer offsets in the target database, and the epochs that say which task may write them.
 
-One row per connector and partition, with the next offset and an epoch. A task that opens a
-partition raises the epoch; a task writes only while the epoch is the one it raised to. The row is
-updated first in each transaction: its lock makes a successor wait for a predecessor's transaction
-that is under way, and makes a predecessor that comes later find another epoch.
+There is one row per connector and partition, with the next offset and an epoch. A task that opens a
+partition raises the epoch, and writes only while the row has that epoch. Each transaction updates
+the row first. Its lock makes a successor wait for the open transaction of a predecessor; a later
+transaction of the predecessor finds another epoch.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from pyconnect_connectors.sql.target_tables import check_names, folding_columns
 LOG = logging.getLogger(__name__)
 
 _TOPIC, _PARTITION, _EPOCH, _OFFSET = "of_topic", "of_partition", "of_epoch", "next_one"
-"""Names of parameters, which must not be those of columns."""
+"""Names of statement parameters, which must differ from the names of columns."""
 
 
 class _Name(TypeDecorator[str]):
-    """A name that is compared letter by letter."""
+    """A text column for names, which compares them letter by letter."""
 
     impl = sa.String
     cache_ok = True
@@ -54,7 +54,7 @@ class PartitionClaim:
 
 
 class OffsetTable:
-    """The rows of one connector. Transactions are the caller's."""
+    """The offsets of one connector. The caller begins and commits transactions."""
 
     def __init__(self, name: str, connector: str) -> None:
         if not connector:
@@ -87,8 +87,8 @@ class OffsetTable:
         """Create the table if it is missing, in a transaction of its own.
 
         A table of an older version, in which MariaDB compares names without case, is changed. A
-        row stays that of the name that it has; connectors and topics that shared it with another
-        one get rows of their own, and continue at the offsets of their consumer groups.
+        row keeps its name. Connectors and topics that shared it under another spelling get rows of
+        their own, and continue at the offsets of their consumer groups.
         """
         check_names(connection.dialect, self._table.name)
         create_once(connection, self._table)
@@ -126,7 +126,8 @@ class OffsetTable:
         # The row may be missing, and another task may do the same at the same time.
         match connection.dialect.name:
             case "mysql" | "mariadb":
-                # An update of a missing row would lock its gap, and the insert then deadlock.
+                # The update of a missing row would lock its gap, and the insert would then
+                # deadlock.
                 connection.execute(mysql.insert(table).values(new).on_duplicate_key_update(raised))
             case "postgresql" | "sqlite" as dialect:
                 added = (postgresql if dialect == "postgresql" else sqlite).insert(table)
@@ -142,7 +143,7 @@ class OffsetTable:
                         with connection.begin_nested():
                             connection.execute(sa.insert(table).values(new))
                     except IntegrityError:
-                        # Another task was the first.
+                        # Another task inserted the row first.
                         connection.execute(change)
         epoch, offset = connection.execute(
             sa.select(found.epoch, found.next_offset).where(row)
@@ -155,9 +156,9 @@ class OffsetTable:
         epochs: Mapping[TopicPartition, int],
         ends: Mapping[TopicPartition, int],
     ) -> None:
-        """Store the next offsets; ConnectException when another task has one of the partitions."""
-        # In one order everywhere, as in claims. Not as a pipeline of the driver, which would save
-        # round trips: PostgreSQL 15 then does not end a session that is idle in the transaction.
+        """Store the next offsets; ConnectException if another task has taken over a partition."""
+        # All transactions use one order, as claims do. A pipeline of the driver would save round
+        # trips, but PostgreSQL 15 would not end a session that is idle in such a transaction.
         for partition in sorted(ends):
             row = {
                 _TOPIC: partition.topic,
@@ -174,7 +175,7 @@ class OffsetTable:
     def stored(
         self, connection: sa.Connection, partitions: Iterable[TopicPartition], *, lock: bool = False
     ) -> Mapping[TopicPartition, int | None]:
-        """Return the next offsets of partitions; with `lock` no task writes these meanwhile."""
+        """Return the next offsets of partitions; with `lock` no task writes them meanwhile."""
         query = sa.select(self._table.c.next_offset)
         query = query.with_for_update() if lock else query
         return {p: connection.scalar(query.where(self._row(p))) for p in partitions}
@@ -182,7 +183,7 @@ class OffsetTable:
     def replace(
         self, connection: sa.Connection, partition: TopicPartition, offset: int | None
     ) -> None:
-        """Set the next offset from outside and fence the task that may still have it."""
+        """Set the next offset that a user asked for, and fence the task that has the partition."""
         self.claim(connection, partition)
         connection.execute(
             sa.update(self._table).where(self._row(partition)).values(next_offset=offset)

@@ -55,13 +55,13 @@ TIMESTAMP_FIELD = "timestamp"
 INCREMENTING_FIELD = "incrementing"
 _AFTER_ID, _AFTER_TIME, _BEFORE = "after_id", "after_time", "before_time"
 _FROM_DAY = "from_day"
-"""Parameters of queries."""
+"""Names of the queries' parameters."""
 LOG = logging.getLogger(__name__)
 _ORDERED_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d*)?")
 
 
 class TableReader:
-    """One table, or the view of the query; `partition` names it in source offsets.
+    """The reader of one table, or of the query's view; `partition` is its source partition.
 
     `only` is a further condition on its rows.
     """
@@ -88,9 +88,9 @@ class TableReader:
         self._built: tuple[Collection[str], sa.Select[Any], Mapping[str, int]] | None = None
         self._has_encoding = True
         self._by_instants = False
-        """Whether SQLite has to compute the order of times."""
+        """Whether SQLite has to order rows by instants that it computes."""
         self._version: object = None
-        """The state of the file in which that was found."""
+        """The version of the file for which `_by_instants` was found."""
 
     @property
     def place(self) -> str:
@@ -99,7 +99,7 @@ class TableReader:
         return f"{self._place} behind {parts}" if parts else self._place
 
     def batches(self, connection: sa.Connection) -> Generator[SourceRecords, None, None]:
-        """Yield the rows after the position and move it behind each batch."""
+        """Yield the records of rows after the position, and move the position with each batch."""
         dialect, settings = connection.dialect, self._settings
         if self._make is None:
             zone, policy = settings.connection.zone, settings.odd_values
@@ -116,7 +116,7 @@ class TableReader:
             )
         query, parts, limits = self._query(connection)
         size = settings.batch_rows
-        # The cursor of SQLite holds no rows: a buffer before it would only cost time.
+        # SQLite's cursor holds no rows: a buffer before it would only cost time.
         options = {} if dialect.name == "sqlite" else {"yield_per": size}
         result = connection.execute(query, limits, execution_options=options)
         with closing(result):
@@ -131,7 +131,8 @@ class TableReader:
                     found = {name: columns[index] for name, index in parts.items()}
                     offsets = LazyOffsets(range(len(batch)), partial(_offset, found))
                 for records, count in make(columns, offsets):
-                    # Behind these rows only: the generator may be closed before an odd one.
+                    # The position covers these rows only: the generator may be closed before an odd
+                    # row.
                     self.position = offsets[count - 1] if count else self.position
                     yield records
 
@@ -140,7 +141,7 @@ class TableReader:
     ) -> Generator[SourceRecords, None, None]:
         """Hold back the last row until the next one shows whether its time is complete."""
         held: list[_Row] = []
-        # Behind the last batch no row is held back.
+        # After the last batch no row is held back.
         for batch in chain(batches, [()]):
             rows = [*held, *batch]
             held = [rows.pop()] if batch else []
@@ -157,15 +158,15 @@ class TableReader:
     def _query(
         self, connection: sa.Connection
     ) -> tuple[sa.Select[Any], Mapping[str, int], Mapping[str, object]]:
-        """Return the query, the parts of the position, and the limits as parameters.
+        """Return the query, the column index of each part of the position, and the limits.
 
-        The parts have the indexes of their columns.
+        The limits are the values of the query's parameters.
         """
         settings = self._settings
         if connection.dialect.name == "sqlite" and settings.mode.has_timestamp:
             version = begun_version(connection)
             if version != self._version:
-                # There may be times that are not in the order of their texts.
+                # Some times may not be in the order of their texts.
                 zone, time = settings.connection.zone, self._time(connection)
                 others, odd = other_forms(connection, self._table, time, zone)
                 if odd is not None:
@@ -186,13 +187,13 @@ class TableReader:
                 self._by_instants, self._version = others or not is_ordered, version
         limits = self._limits(connection)
         if self._built is None or self._built[0] != limits.keys():
-            # To build it costs as much as to read some hundred rows.
+            # Building a query costs as much as reading some hundred rows.
             self._built = (limits.keys(), *self._build(connection, limits.keys()))
         _, query, parts = self._built
         return query, parts, limits
 
     def _limits(self, connection: sa.Connection) -> dict[str, object]:
-        """Return the position, and the time before which rows are read, as parameters."""
+        """Return the parameters: the position, and the time before which rows are read."""
         mode, position = self._settings.mode, self.position or {}
         limits: dict[str, object] = {}
         if mode.has_total_order and INCREMENTING_FIELD in position:
@@ -229,7 +230,7 @@ class TableReader:
         self, connection: sa.Connection, limits: Collection[str]
     ) -> tuple[sa.Select[Any], Mapping[str, int]]:
         settings = self._settings
-        # Values as the driver has them: the columns of a batch are converted at once.
+        # These are the driver's own values: the columns of a batch are converted at once.
         columns: list[sa.ColumnElement[Any]] = [column.selected for column in self._columns]
         order: list[sa.ColumnElement[Any]] = []
         parts: dict[str, int] = {}
@@ -251,7 +252,7 @@ class TableReader:
             time = self._time(connection)
             if self._by_instants:
                 if _FROM_DAY in limits:
-                    # An index on the column helps with it.
+                    # This condition can use an index on the column.
                     conditions.append(time >= sa.bindparam(_FROM_DAY))
                 time = instant(time, settings.connection.zone)
             elif connection.dialect.name == "sqlite":
@@ -261,7 +262,8 @@ class TableReader:
             columns.append(as_selected(time, connection.dialect))
             conditions.append(time < sa.bindparam(_BEFORE))
             if _AFTER_TIME in limits:
-                # Untyped: it may be a text, such as that of a time that Python has not.
+                # The parameter has no type: it may be a text, as of a time that Python does not
+                # have.
                 last: sa.BindParameter[Any] = sa.bindparam(_AFTER_TIME, type_=types.NullType())
                 if settings.mode is Mode.TIMESTAMP:
                     after = time > last
@@ -283,7 +285,7 @@ class TableReader:
 
     def _identity(self, name: str, dialect: sa.Dialect) -> sa.ColumnElement[Any]:
         column = self._column(name)
-        # An ENUM has another order in ORDER BY than in comparisons.
+        # ORDER BY takes the members of an ENUM by number, and comparisons take them by text.
         if isinstance(column.type, types.Enum | mysql.SET) or not isinstance(
             column.type, types.Integer | types.Numeric | types.String | NumericAffinity
         ):
@@ -291,7 +293,7 @@ class TableReader:
                 f"Column {name} of table {self._table.fullname} is neither a number nor a text"
             )
         if dialect.name == "sqlite" and not isinstance(column.type, types.Integer):
-            # Not as the binary float that SQLAlchemy would make of it.
+            # SQLAlchemy would return a binary float.
             return sa.type_coerce(column, sa.String())
         return column
 
@@ -319,13 +321,13 @@ class TableReader:
     def _newest(self, connection: sa.Connection) -> object:
         """Return the time before which rows are read.
 
-        Rows that are yet to come must not be hidden by one that was read: they may have the time of
-        now without its fraction, and that of an hour ago while clocks repeat an hour.
+        The position must not pass rows that come later: they may have the current time without its
+        fraction, and the time of an hour ago while clocks repeat an hour.
         """
         now = database_time(connection) - timedelta(milliseconds=self._settings.delay_ms)
         zone, dialect = self._settings.connection.zone, connection.dialect.name
         kinds = [self._column(name).type for name in self._settings.timestamps]
-        # Texts of SQLite mostly have seconds.
+        # Times of SQLite mostly have whole seconds.
         steps = [10**6 if dialect == "sqlite" else fraction_step(kind, dialect) for kind in kinds]
         now = now.replace(microsecond=now.microsecond // max(steps) * max(steps))
         if has_zone(kinds[0]):
@@ -342,7 +344,7 @@ class TableReader:
 
 
 class _RecordMaker:
-    """Makes records of a batch, column by column."""
+    """Maker of a batch's records, column by column."""
 
     def __init__(  # noqa: PLR0917
         self,
@@ -371,10 +373,10 @@ class _RecordMaker:
     def __call__(
         self, found: Sequence[Sequence[Any]], offsets: Sequence[Offset | None]
     ) -> Iterator[tuple[SourceRecords, int]]:
-        """Yield the records of rows, and the number of rows up to there.
+        """Yield records, and the number of rows from the first to the last of them.
 
-        OddValueException behind the rows before an odd one, which is left out and logged when
-        errors are tolerated.
+        An odd row raises OddValueException after the rows before it; if errors are tolerated, it is
+        logged and left out.
         """
         odd: dict[int, tuple[ReadColumn, str]] = {}
         columns = [
@@ -422,11 +424,11 @@ class _RecordMaker:
         columns: Sequence[Sequence[Any]],
         offsets: Sequence[Offset | None],
     ) -> OddValueException:
-        """Return the error of a row, which its key names, or else its position."""
+        """Return the error of a row, named by its key, or by its position if it has no key."""
         parts = {self._columns[index].name: columns[index][row] for index in self._keys}
         if not parts or column.is_key:
             parts = dict(offsets[row] or {})
-            # The value itself may be a part of the position.
+            # The odd value may itself be a part of the position.
             if column.name == self._settings.incrementing:
                 parts.pop(INCREMENTING_FIELD, None)
             if column.name in self._settings.timestamps:
@@ -447,9 +449,9 @@ def _offset(columns: Mapping[str, Sequence[object]], row: int) -> Offset:
 
 
 def _comparable(position: object, kind: types.TypeEngine[Any], dialect: str) -> object:
-    """Return a part of a position as a column has it, None if it is no value of its type.
+    """Return a part of a position as the column compares it, None if it is not of its type.
 
-    SQLite finds no number behind a text; MariaDB makes 0 of a text beside numbers.
+    In SQLite no number is greater than a text. MariaDB compares a text with numbers as 0.
     """
     if isinstance(kind, types.String):
         return position if isinstance(position, str) else None
@@ -467,7 +469,7 @@ def _comparable(position: object, kind: types.TypeEngine[Any], dialect: str) -> 
 
 
 def _stored(value: object) -> object:
-    """Return a part of a position as source offsets hold it: numbers have 64 bits there."""
+    """Return a part of a position as source offsets hold it, where numbers have 64 bits."""
     if isinstance(value, Decimal):
         whole = value.is_finite() and value == value.to_integral_value()
         value = int(value) if whole else f"{value:f}"

@@ -1,9 +1,9 @@
 """Columns of tables as fields of records: what is selected, the schema, the conversion of values.
 
-Values come in forms that lose nothing and that no driver can fail on: times, dates, decimals and
-all types that Connect has not as texts that the database writes, of sessions whose settings are
-ours (`database.open_engine`); arrays of PostgreSQL as JSON that it writes. SQLite stores values of
-any type in any column, so that each value is looked at.
+Queries select forms that lose nothing and that no driver fails on. The database writes times,
+dates, decimals and all types that Connect does not have as texts, in sessions with fixed settings
+(`database.open_engine`). PostgreSQL writes arrays as JSON. SQLite stores values of any type in any
+column, so that each value is checked.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _Quick: TypeAlias = Callable[[Sequence[Any]], Sequence[Any] | None]
 _EXACT = Context(prec=2000, traps=[Inexact, InvalidOperation])
 _HIGHEST = 2**63 - 1
 _DAY = " 00:00:00+00:00"
-"""The rest of a time that is a day only, as SQLite may have it."""
+"""The rest of a time in UTC, for a text of SQLite that is a day only."""
 _UNFIT = (ValueError, TypeError, ArithmeticError, KeyError)
-"""What conversions raise for a value that does not fit; `OverflowError` is one of them."""
+"""Errors of conversions for values that do not fit; ArithmeticError includes OverflowError."""
 
 
 class _Form(NamedTuple):
-    """The reading of a column.
+    """How a column is read.
 
-    `convert` makes a field's value of the driver's, and is None if they are the same; `quick` makes
-    many if all are usual, and returns None, or fails as `convert` does, if one is not.
+    `convert` makes a field's value of a driver's, None if they are the same. `quick` converts
+    many usual values; if one is not usual, it returns None or fails as `convert` does.
     """
 
     builder: SchemaBuilder
@@ -50,7 +50,7 @@ class _Form(NamedTuple):
 
 
 class ReadColumn:
-    """One column. A conversion takes many rows at once; null stays null."""
+    """A column to read. A conversion takes many rows at once; null stays null."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class ReadColumn:
         *,
         has_encoding: bool = True,
     ) -> None:
-        """`has_encoding`: whether the database knows that of its texts."""
+        """`has_encoding`: whether the database knows the encoding of its texts."""
         self.name = column.name
         self.is_key = column.primary_key
         if dialect.name == "sqlite":
@@ -74,26 +74,27 @@ class ReadColumn:
         if policy is OddValues.TEXT and may_be_odd and not is_binary:
             as_text = _sqlite_text if dialect.name == "sqlite" else _text_of
             form = _Form(SchemaBuilder.string(), as_text)
-        # SQLite says of its integer keys that they may be null, which they are not.
+        # SQLite reports its integer keys as nullable, but they are never null.
         self._becomes_null = policy is OddValues.NULL and may_be_odd and not column.primary_key
         optional = (column.nullable and not column.primary_key) or self._becomes_null
         self.schema: Schema = (form.builder.optional() if optional else form.builder).build()
         self.selected = as_selected(column, dialect)
         self._is_bytes = not has_encoding and self.schema.type is Type.STRING
         if self._is_bytes:
-            # Or one text that is not UTF-8 would fail the query. A cast would cut a CHAR.
+            # A text that is not UTF-8 would fail the query, and a cast would cut the spaces of a
+            # CHAR.
             raw = sa.func.convert_to(sa.func.format("%s", self.selected), "SQL_ASCII")
             self.selected = sa.case((column.is_not(None), raw))
         self._convert, self._quick = form.convert, form.quick
 
     @property
     def target(self) -> str:
-        """The type of the field, for errors."""
+        """The name of the field's type, for errors."""
         name = self.schema.name
         return str(self.schema.type) if name is None else name.rpartition(".")[2]
 
     def values(self, found: Sequence[Any], odd: dict[int, tuple[ReadColumn, str]]) -> Sequence[Any]:
-        """Return the values of a batch; `odd` gets the rows whose value does not fit, and why."""
+        """Return the values of a batch; add the rows with odd values to `odd`, with the reason."""
         convert = self._convert
         if convert is None:
             return found
@@ -183,7 +184,7 @@ def _form(found: types.TypeEngine[Any], dialect: sa.Dialect, zone: ZoneInfo) -> 
         case postgresql.ARRAY():
             return _Form(SchemaBuilder.string(), _array, may_be_odd=True)
     if dialect.name == "postgresql":
-        # Each of them was selected as text, which is of any encoding in a database of SQL_ASCII.
+        # Each was selected as text, which has any encoding in a database of SQL_ASCII.
         return _Form(SchemaBuilder.string(), _unicode, _all_unicode)
     return _Form(SchemaBuilder.string(), _text_of, _all_of(str))
 
@@ -212,17 +213,17 @@ def _sqlite_form(found: types.TypeEngine[Any], zone: ZoneInfo) -> _Form:
             return _Form(SchemaBuilder.bytes(), _bytes, _all_of(bytes))
         case types.String():
             return _Form(SchemaBuilder.string(), _unicode, _all_unicode)
-    # JSON, and expressions in views, which have no type.
+    # JSON columns, and expressions in views, which have no type.
     return _Form(SchemaBuilder.string(), _sqlite_value_text)
 
 
 def as_selected(column: sa.ColumnElement[Any], dialect: sa.Dialect) -> sa.ColumnElement[Any]:
-    """Return what a query selects for a column, with the driver's own values and all digits."""
+    """Return the expression that a query selects for a column, with all digits."""
     selected, plain = column, types.NullType()
     match dialect.name, column.type:
         case "postgresql", postgresql.ARRAY():
             text = sa.cast(column, types.Text())
-            # JSON has neither bounds nor two kinds of null.
+            # JSON has neither bounds of arrays nor two kinds of null.
             is_odd: sa.ColumnElement[bool] = sa.func.array_dims(column).op("!~")(r"^(\[1:\d+\])+$")
             item: types.TypeEngine[Any] = column.type.item_type
             while isinstance(item, postgresql.DOMAIN):
@@ -231,7 +232,7 @@ def as_selected(column: sa.ColumnElement[Any], dialect: sa.Dialect) -> sa.Column
                 is_odd = sa.or_(is_odd, text.op("~")(r'[{,]"\s*null\s*"[,}]'))
             selected = sa.case((is_odd, text), else_=sa.cast(sa.func.to_json(column), types.Text()))
         case "postgresql", postgresql.MONEY():
-            # Without a currency and the separators of a locale.
+            # The number has no currency and no separators of a locale.
             selected = sa.cast(sa.cast(column, types.Numeric()), types.Text())
         case (
             "postgresql",
@@ -240,7 +241,7 @@ def as_selected(column: sa.ColumnElement[Any], dialect: sa.Dialect) -> sa.Column
             # A cast would cut the spaces at the end of a CHAR.
             pass
         case "postgresql", postgresql.INET():
-            # A cast would add the length of the network to an address.
+            # A cast would add a network length to an address.
             selected = sa.case((column.is_not(None), sa.func.format("%s", column)))
         case "postgresql", _:
             selected = sa.cast(column, types.Text())
@@ -272,14 +273,14 @@ def _instants(zone: tzinfo) -> tuple[Convert, _Quick | None]:
 
     def instants(values: Sequence[Any]) -> Sequence[Any] | None:
         try:
-            # To parse a zone costs less than to add one afterwards.
+            # Parsing a zone costs less than adding one afterwards.
             parse, day = datetime.fromisoformat, len("2024-06-01")
             return [
                 None if value is None else parse(value + ("+00:00" if len(value) > day else _DAY))
                 for value in values
             ]
         except _UNFIT:
-            # Some have a zone of their own, or no time.
+            # Some texts have a zone of their own, or no time.
             return None
 
     return instant, instants if zone is UTC or getattr(zone, "key", "") == "UTC" else None
@@ -375,7 +376,7 @@ def _unicode(value: Any) -> str:
 
 
 def _all_unicode(values: Sequence[Any]) -> Sequence[Any]:
-    # Fails for what is not a text, and for bytes that were not UTF-8.
+    # This fails for values that are not texts, and for bytes that were not UTF-8.
     "".join([value for value in values if value is not None]).encode()
     return values
 
@@ -391,6 +392,6 @@ def _sqlite_text(value: Any) -> str:
 
 
 def _all_of(usual: type) -> _Quick:
-    """Return a quick conversion of values that are all of a class, and stay as they are."""
+    """Return a quick conversion that keeps values which are all of one class."""
     expected = {usual, type(None)}
     return lambda values: values if set(map(type, values)) <= expected else None

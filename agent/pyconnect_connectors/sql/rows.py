@@ -46,7 +46,7 @@ from pyconnect_connectors.sql.writing_columns import WriteColumn
 from pyconnect_connectors.sql.writing_postgres import UNFIT, Unfit
 
 CONVERTED = MYSQL | {"postgresql", "sqlite"}
-"""Dialects whose values `writing_columns` makes; those of others SQLAlchemy converts once more."""
+"""Dialects whose values `writing_columns` converts; for others SQLAlchemy converts once more."""
 KAFKA_COLUMNS = ("__connect_topic", "__connect_partition", "__connect_offset")
 _KAFKA_SCHEMAS = (STRING_SCHEMA, INT32_SCHEMA, INT64_SCHEMA)
 Row: TypeAlias = tuple[object, ...]
@@ -54,14 +54,14 @@ _Take: TypeAlias = Callable[[SinkRecord], Iterable[object]]
 
 
 class _AsGiven(types.TypeEngine[Any]):
-    """Values that the driver takes as they are."""
+    """A type whose values the driver takes as they are."""
 
     cache_ok = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Columns of a run's rows, the key's first if they are not part of the value."""
+    """The columns of a run's rows; key columns that are not part of the value come first."""
 
     columns: Mapping[str, Schema | None]
     keys: tuple[str, ...]
@@ -69,7 +69,7 @@ class Shape:
     take: _Take
 
     def rows(self, records: Sequence[SinkRecord], columns: Sequence[WriteColumn]) -> list[Row]:
-        """Return the rows of the records, as the driver takes them; one of UNFIT for any odd one.
+        """Return the records' rows as the driver takes them; raise one of UNFIT for an odd value.
 
         `columns` are those of the shape, in its order.
         """
@@ -80,7 +80,7 @@ class Shape:
     def odd_value(
         self, record: SinkRecord, table: Table, columns: Sequence[WriteColumn]
     ) -> OddValueException | None:
-        """Return the error of the first value that its column cannot hold, None without one."""
+        """Return the error of the first value that its column cannot hold, None if all fit."""
         for column, value in zip(columns, self.take(record), strict=True):
             try:
                 column.values([value])
@@ -96,19 +96,19 @@ class Shape:
         return None
 
     def parameters(self, mode: InsertMode) -> list[str]:
-        """Return the names of the statement's parameters; an update's are not those of columns."""
+        """Return the names of a statement's parameters; an update's are not those of columns."""
         prefix = "p"
         while mode is InsertMode.UPDATE and any(name.startswith(prefix) for name in self.columns):
             prefix = f"_{prefix}"
         return [f"{prefix}{index}" for index in range(len(self.columns))]
 
     def is_key(self, mode: InsertMode, column: str) -> bool:
-        """Return whether rows are found by a column."""
+        """Return whether the statement finds rows by a column."""
         return column in self.keys and (self.deletes or mode is not InsertMode.INSERT)
 
     def statement(self, table: Table, mode: InsertMode, dialect: str) -> UpdateBase:
         """Return the statement that writes a row, with a parameter for each column."""
-        # Not of the column's type: SQLAlchemy would convert once more, and cast.
+        # With the column's type SQLAlchemy would convert once more, and cast.
         kind = _AsGiven() if dialect in CONVERTED else None
         parameters: dict[str, Any] = {
             name: bindparam(parameter, type_=kind)
@@ -194,7 +194,7 @@ def shape_of(record: SinkRecord, settings: SinkSettings) -> Shape:
 def write_columns(
     shape: Shape, table: Table, connection: Connection, settings: SinkSettings
 ) -> list[WriteColumn]:
-    """Return the columns of a table that a shape writes, in its order."""
+    """Return the columns that a shape writes to a table, in the shape's order."""
     nulls = settings.odd_values is OddValues.NULL
     return [
         WriteColumn(
@@ -252,8 +252,8 @@ def _key_part(
 
 
 def _struct_values(schema: Schema, value: Callable[[SinkRecord], Any]) -> _Take:
-    # Null is a value of an optional field: a converter has put the default in its place, or not, as
-    # `replace.null.with.default` says.
+    # Null is a value of an optional field: the converter has already put a default in its place if
+    # `replace.null.with.default` says so.
     defaults = [required_default(field.schema) for field in schema.fields]
     if not any(default is not None for default in defaults):
         return lambda record: value(record).stored_values()
@@ -264,7 +264,7 @@ def _struct_values(schema: Schema, value: Callable[[SinkRecord], Any]) -> _Take:
 
 
 FEWEST_ROWS = 50
-"""For fewer rows the further statements cost more than COPY saves."""
+"""With fewer rows the further statements cost more than COPY saves."""
 _MAY_STAGE = (
     "SELECT has_database_privilege(current_database(), 'TEMP') "
     "AND has_table_privilege(%s, 'SELECT')"
@@ -272,7 +272,7 @@ _MAY_STAGE = (
 
 
 class StagedUpserts:
-    """Rows of one connection. Each round trip counts: most of a write is waiting for them."""
+    """Upserts of one connection through temporary tables; most of a write waits for round trips."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -280,7 +280,7 @@ class StagedUpserts:
         self._filled: dict[str, Transaction | None] = {}
 
     def takes(self, table: Table, rows: Sequence[Row]) -> bool:
-        """Return whether rows can be written this way."""
+        """Return whether the rows can be written through a temporary table."""
         if len(rows) < FEWEST_ROWS:
             return False
         name = self._connection.dialect.identifier_preparer.format_table(table)
@@ -295,7 +295,7 @@ class StagedUpserts:
     ) -> None:
         """Write rows in the open transaction.
 
-        ProgrammingError if the session's temporary table is gone: the caller repeats the
+        Raise ProgrammingError if the session's temporary table is gone; the caller then repeats the
         transaction with another object.
         """
         preparer = self._connection.dialect.identifier_preparer
@@ -316,7 +316,7 @@ class StagedUpserts:
         with driver_cursor(self._connection) as cursor:
             transaction = self._connection.get_transaction()
             if staged not in self._filled:
-                # It may be there, of a transaction whose outcome is unknown, or with other types.
+                # The table may exist with other types, or from a transaction of unknown outcome.
                 cursor.execute(f"DROP TABLE IF EXISTS pg_temp.{staged}")
                 cursor.execute(
                     _unescaped(
@@ -325,7 +325,7 @@ class StagedUpserts:
                     )
                 )
             elif self._filled[staged] is transaction:
-                # With the rows of another run.
+                # The table has the rows of another run of this transaction.
                 cursor.execute(f"DELETE FROM pg_temp.{staged}")  # noqa: S608
             self._filled[staged] = transaction
             numbered = ((*row, number) for number, row in enumerate(rows))
@@ -341,14 +341,14 @@ class StagedUpserts:
 
 
 def _copy(cursor: Any, target: str, rows: Iterable[Row]) -> None:
-    """Write rows to a target, which is a table with columns."""
+    """Copy rows to a target, which is a table with columns."""
     with cursor.copy(_unescaped(f"COPY {target} FROM STDIN")) as copy:
         for row in rows:
             copy.write_row(row)
 
 
 def _unescaped(statement: str) -> str:
-    """SQLAlchemy doubles the signs in quoted names for statements with parameters."""
+    """Return a statement with the percent signs that SQLAlchemy doubled as single ones."""
     return statement.replace("%%", "%")
 
 
@@ -382,7 +382,8 @@ class Write(NamedTuple):
             and not self.shape.deletes
             and further_keys(self.table, columns, keys)
         ):
-            # ON DUPLICATE KEY UPDATE would change the row that has the value of another key.
+            # ON DUPLICATE KEY UPDATE would change a row that has another key and the same unique
+            # value.
             change, add = (
                 self.shape.statement(self.table, mode, dialect)
                 for mode in (InsertMode.UPDATE, InsertMode.INSERT)
@@ -395,10 +396,10 @@ class Write(NamedTuple):
         statement = self.shape.statement(self.table, self.mode, dialect)
         compiled = statement.compile(dialect=connection.dialect)
         if compiled.positional and compiled.positiontup == names and dialect in CONVERTED:
-            # What SQLAlchemy does for each row was done for each column.
+            # The columns' conversions did what SQLAlchemy does for each row.
             connection.exec_driver_sql(str(compiled), self.rows)
         else:
             rows = [dict(zip(names, row, strict=True)) for row in self.rows]
-            # Of several rows psycopg makes a pipeline, which logs a warning for each error in it.
+            # psycopg sends several rows as a pipeline, which logs a warning for each error in it.
             for part in [rows] if staged is not None else [[row] for row in rows]:
                 connection.execute(statement, part)

@@ -77,12 +77,12 @@ class Mode(StrEnum):
 
     @property
     def has_total_order(self) -> bool:
-        """Whether the position after each row is known, which exactly-once delivery needs."""
+        """Whether each row has a position of its own, which exactly-once delivery needs."""
         return self in (Mode.INCREMENTING, Mode.TIMESTAMP_INCREMENTING)
 
 
 class InsertMode(StrEnum):
-    """The statement that SqlSink makes of a record with a value."""
+    """The statement that SqlSink uses for a record with a value."""
 
     INSERT = "insert"
     UPSERT = "upsert"
@@ -90,14 +90,14 @@ class InsertMode(StrEnum):
 
 
 class FoldingKeys(StrEnum):
-    """The fate of key columns that take different texts for equal."""
+    """The policy for key columns that treat different texts as equal."""
 
     FAIL = "fail"
     ALLOW = "allow"
 
 
 class PrimaryKeyMode(StrEnum):
-    """The source of the columns of a row's primary key."""
+    """The source of a row's primary key columns."""
 
     NONE = "none"
     KAFKA = "kafka"
@@ -231,7 +231,7 @@ def as_entry(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection(RetrySettings):
-    """The access to the database; `zone` is that of its timestamps without one."""
+    """Access to the database; `zone` applies to its timestamps without a zone."""
 
     url: str = setting("connection.url")
     user: str | None = setting("connection.user")
@@ -241,7 +241,7 @@ class Connection(RetrySettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSettings:
-    """`tables` are those of one task, as `as_entry` has them; a connector has none."""
+    """SqlSource's settings; `tables` are one task's, in the form of `as_entry`."""
 
     connection: Connection
     mode: Mode = setting("mode")
@@ -264,7 +264,7 @@ class SourceSettings:
 
     @classmethod
     def parse(cls, props: Mapping[str, object]) -> Self:
-        """Raises ConfigException for a value that is not valid, or does not fit another one."""
+        """Raise ConfigException for a value that is not valid, or does not fit another one."""
         config = source_config_def().parse(props)
         settings = bound(
             cls,
@@ -276,7 +276,7 @@ class SourceSettings:
         return settings
 
     def problems(self) -> list[tuple[str, str]]:
-        """Return rules across settings that are broken, as pairs of a setting and a text."""
+        """Return the broken rules across settings as pairs of a setting and a text."""
         lists = (self.whitelist, self.blacklist, self.include, self.exclude)
         found = []
         for key, patterns in ((INCLUDE, self.include), (EXCLUDE, self.exclude)):
@@ -298,7 +298,7 @@ class SourceSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkSettings:
-    """`name` is the connector's, under which it keeps its offsets in the database.
+    """SqlSink's settings; the connector's `name` identifies its offsets in the database.
 
     `topics` are empty if a pattern chooses them.
     """
@@ -320,7 +320,7 @@ class SinkSettings:
 
     @classmethod
     def parse(cls, props: Mapping[str, object]) -> Self:
-        """Raises ConfigException for a value that is not valid, or does not fit another one."""
+        """Raise ConfigException for a value that is not valid, or does not fit another one."""
         config = sink_config_def().parse(props)
         name = str(props.get("name") or "")
         named = str(props.get(SinkTask.TOPICS_CONFIG) or "").split(",")
@@ -337,11 +337,11 @@ class SinkSettings:
 
     @property
     def replaces_rows(self) -> bool:
-        """Whether rows are found by their keys."""
+        """Whether statements find existing rows by their keys."""
         return self.deletes or self.insert_mode is not InsertMode.INSERT
 
     def problems(self) -> list[tuple[str, str]]:
-        """Return rules across settings that are broken, as pairs of a setting and a text."""
+        """Return the broken rules across settings as pairs of a setting and a text."""
         found = []
         if self.insert_mode is not InsertMode.INSERT and self.pk_mode is PrimaryKeyMode.NONE:
             found.append((PK_MODE, f"insert.mode={self.insert_mode} needs a primary key"))

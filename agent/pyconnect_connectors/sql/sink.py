@@ -1,8 +1,8 @@
 """SqlSink: topics to tables of a database, each `put` in one transaction.
 
 With exactly-once delivery the transaction holds the offsets too (see `fencing`), `open` continues
-at them, and `pre_commit` reports them. A `put` that failed without a known outcome is repeated
-after the stored offsets were read again: stored records are left out.
+at them, and `pre_commit` reports them. When the outcome of a `put` is unknown, the task reads the
+stored offsets again, and the repeated `put` leaves out stored records.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ from pyconnect_connectors.sql.writing_postgres import UNFIT
 _PLACE = attrgetter("original_topic", "original_kafka_partition")
 _AT_ONCE = "SET CONSTRAINTS ALL IMMEDIATE"
 TOGETHER = 20
-"""Records at a savepoint, after a database has refused one of many."""
+"""Number of records for one savepoint, after a database has refused one of many."""
 
 
 class SqlSinkTask(SinkTask):
-    """Writes rows at once; nothing is buffered between two calls."""
+    """A task that writes rows at once, and buffers nothing between two calls."""
 
     def __init__(self) -> None:
         self._settings: SinkSettings
@@ -106,7 +106,7 @@ class SqlSinkTask(SinkTask):
             connection = self._connected()
             offsets.create(connection)
             with connection.begin():
-                # In one order everywhere, or two tasks could wait for each other.
+                # All tasks claim partitions in one order: otherwise two could wait for each other.
                 claims = {p: offsets.claim(connection, p) for p in sorted(partitions)}
         for partition, claim in claims.items():
             self._epochs[partition] = claim.epoch
@@ -144,7 +144,7 @@ class SqlSinkTask(SinkTask):
                     )
                 ]
             ends: dict[TopicPartition, int] = {}
-            # Records of a partition follow each other: one place a run costs less than one each.
+            # Records of a partition follow each other, so that a run needs one lookup.
             for place, run in groupby(records, _PLACE):
                 *_, last = run
                 ends[TopicPartition(*place)] = last.original_kafka_offset + 1
@@ -162,7 +162,7 @@ class SqlSinkTask(SinkTask):
 
     @contextmanager
     def _repeated_by_worker(self, action: str) -> Iterator[None]:
-        """Have the worker repeat a call that failed, after the backoff, unless it was the last."""
+        """Have the worker repeat a failed call after the backoff, up to the last attempt."""
         with self._attempts.limited(self.context.timeout):
             try:
                 with database_errors(action):
@@ -181,7 +181,8 @@ class SqlSinkTask(SinkTask):
     ) -> None:
         """Write the rows of records and the offsets behind them in one transaction.
 
-        If a row cannot be written, the others are, and it is reported before the transaction ends.
+        If a row cannot be written, the others are written, and its record is reported before the
+        transaction ends.
         """
         topics = {record.topic for record in records}
         try:
@@ -199,16 +200,17 @@ class SqlSinkTask(SinkTask):
             if not concerns_row(error):
                 raise
             if concerns_table(error):
-                # Of a type: the table may have been changed since it was looked at.
+                # The error may be one of a type: the table may have been changed since it was
+                # reflected.
                 self._tables.forget()
         self._staged = StagedUpserts(connection)
         for run in runs(records):
-            # Tables are created and changed before the transaction, as always.
+            # Tables are created and changed before the transaction.
             with suppress(DataException):
                 self._target(connection, run, shape_of(run[0], self._settings))
         with connection.begin():
             if connection.dialect.name == "sqlite":
-                # The driver would not begin one at a savepoint.
+                # The driver does not begin a transaction at a savepoint.
                 connection.exec_driver_sql("BEGIN")
             if self._offsets is not None:
                 self._offsets.advance(connection, self._epochs, ends)
@@ -217,7 +219,7 @@ class SqlSinkTask(SinkTask):
             reporter = self.context.errant_record_reporter() if failed else None
             if failed and reporter is None:
                 raise failed[min(failed)] from None
-            # Durable before the offsets behind them are stored.
+            # The report must be durable before the offsets behind it are stored.
             reports = [reporter.report(records[n], failed[n]) for n in sorted(failed) if reporter]
             for report in reports:
                 report.result()
@@ -225,9 +227,9 @@ class SqlSinkTask(SinkTask):
     def _kept(
         self, connection: Connection, records: Sequence[SinkRecord]
     ) -> Mapping[int, DataException]:
-        """Write as many records as possible; return the errors of the others by their numbers.
+        """Write as many records as possible; return the errors of the others by index.
 
-        A constraint that is deferred is looked at behind all of them: its error names no row.
+        Deferred constraints are checked after all rows, because their errors name no row.
         """
         attempt = connection.begin_nested()
         failed = self._written_apart(connection, records)
@@ -239,7 +241,7 @@ class SqlSinkTask(SinkTask):
         connection.exec_driver_sql(_AT_ONCE)
         failed = self._written_apart(connection, records)
         attempt.rollback()
-        # Some only lack a later one, as a child before its parent: the last are tried first.
+        # Some records only lack a later one, as a child before its parent: try the last first.
         for number in sorted(failed, reverse=True):
             tried = [r for n, r in enumerate(records) if n == number or n not in failed]
             attempt = connection.begin_nested()
@@ -254,7 +256,7 @@ class SqlSinkTask(SinkTask):
     def _written_apart(
         self, connection: Connection, records: Sequence[SinkRecord]
     ) -> dict[int, DataException]:
-        """Write as many records as possible; return the errors of the others by their numbers."""
+        """Write as many records as possible; return the errors of the others by index."""
         failed: dict[int, DataException] = {}
         for begin in range(0, len(records), TOGETHER):
             part = self._part_written(connection, records[begin : begin + TOGETHER])
@@ -303,7 +305,7 @@ class SqlSinkTask(SinkTask):
         table, columns = self._target(connection, [record], shape)
         if (odd := shape.odd_value(record, table, columns)) is not None:
             return odd
-        # Drivers raise Python's own errors for what they cannot encode.
+        # Drivers raise Python's own errors for values that they cannot encode.
         text = (
             reason(error)
             if isinstance(error, DBAPIError)
@@ -317,9 +319,9 @@ class SqlSinkTask(SinkTask):
         )
 
     def _prepared(self, connection: Connection, records: Sequence[SinkRecord]) -> list[Write]:
-        """Return the writes of the records; changes of tables are committed before any of them.
+        """Return the writes of the records; changes of tables are committed before the writes.
 
-        DataException or one of UNFIT for a record that has no row.
+        Raise DataException or one of UNFIT for a record that has no row.
         """
         writes = []
         for run in runs(records):
@@ -355,7 +357,7 @@ class SqlSinkTask(SinkTask):
 
 
 def _breaks_deferred(connection: Connection) -> bool:
-    """Return whether what was written breaks a constraint that is looked at by the commit."""
+    """Return whether the written rows break a constraint that is deferred to the commit."""
     if connection.dialect.name != "postgresql":
         return False
     attempt = connection.begin_nested()
@@ -366,13 +368,13 @@ def _breaks_deferred(connection: Connection) -> bool:
             raise
         return True
     finally:
-        # The next rows are looked at later again.
+        # Constraints of the next rows are deferred again.
         attempt.rollback()
     return False
 
 
 class SqlSinkConnector(ConfiguredConnector[SinkSettings], SinkConnector):
-    """`tasks.max` tasks of the same config; the consumer group deals partitions to them."""
+    """All `tasks.max` tasks have the same config; the consumer group assigns partitions to them."""
 
     task_type = SqlSinkTask
 
@@ -380,7 +382,7 @@ class SqlSinkConnector(ConfiguredConnector[SinkSettings], SinkConnector):
         super().__init__(sink_config_def, SinkSettings, URL)
 
     def problems(self, settings: SinkSettings) -> list[tuple[str, str]]:
-        """Return what is wrong with names, and with tables that exist."""
+        """Return problems of names, and of tables that exist."""
         engine = open_engine(settings.connection, writes=True)
         names = [
             (TABLE_FORMAT, table_name(settings.table_format, topic)[1]) for topic in settings.topics

@@ -1,6 +1,7 @@
 """SqlSource: tables of a database, or a query, to topics, one batch a poll.
 
-One connection, one transaction for each pass over a table. Between passes there is neither.
+A task has one connection, with one transaction for each pass over a table. Between passes it has
+neither.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ LONGEST_WAIT_S = 1.0
 
 
 class SqlSourceTask(SourceTask):
-    """`tables` of the task's config, or the query."""
+    """A task that reads the `tables` of its config, or the query."""
 
     def __init__(self) -> None:
         self._settings: SourceSettings
@@ -97,7 +98,7 @@ class SqlSourceTask(SourceTask):
                         self._connection.dialect.name == "sqlite"
                         and self._settings.mode.has_total_order
                     ):
-                        # A page. There may be more, which the table's next turn begins with.
+                        # The batch is a page; the table's next turn reads on from there.
                         self._end_pass()
                         self._due_s[self._reading] = time.monotonic()
                     return batch
@@ -106,7 +107,7 @@ class SqlSourceTask(SourceTask):
                 raise
 
     def _begin(self) -> bool:
-        """Begin to read the table that has waited longest; wait and return False if none is due."""
+        """Begin to read the table that has waited longest; if none is due, wait; return False."""
         if not self._due_s:
             self.context.stop_requested.wait(LONGEST_WAIT_S)
             return False
@@ -122,7 +123,7 @@ class SqlSourceTask(SourceTask):
                 describe_query(self._connection, self._settings.query)
         connection = self._connection
         if name != self._reading or self._pass_ended:
-            # Of the table as it is now: columns may have changed since the last pass.
+            # The table is reflected again: columns may have changed since the last pass.
             settings, query = self._settings, self._settings.query
             known = self._readers.get(name)
             schema, table = place_of(inspect(connection), name, settings.schema)
@@ -167,7 +168,7 @@ _TIME = re.compile(
 
 
 class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
-    """Deals tables to tasks, again when tables come or go."""
+    """SqlSource: it deals tables to tasks, and deals again when tables come or go."""
 
     task_type = SqlSourceTask
 
@@ -184,7 +185,7 @@ class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
             return
         with connected(open_engine(settings.connection, writes=False)) as connection:
             try:
-                # The database describes the query; it does not run.
+                # The database describes the query without running it.
                 with database_errors("Cannot describe the query"):
                     describe_query(connection, settings.query)
                     found = reflected(connection, QUERY_VIEW, None).columns
@@ -201,7 +202,7 @@ class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
     def exactly_once_support(
         self, connector_configs: Mapping[str, str | None]
     ) -> ExactlyOnceSupport:
-        """Without a total order the position after a row is not known: see the docs of `mode`."""
+        """Return UNSUPPORTED for modes in which rows have no position of their own."""
         mode = Mode(str(source_config_def().parse(connector_configs)[MODE]))
         if mode.has_total_order:
             return ExactlyOnceSupport.SUPPORTED
@@ -210,7 +211,7 @@ class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
     def start(self, props: Mapping[str, str]) -> None:
         self.props = props
         self._settings = SourceSettings.parse(props)
-        # A thread of an earlier start keeps the event that ended it.
+        # A thread of an earlier start keeps its own event, which ends it.
         self._stopped = threading.Event()
         if self._settings.query is None:
             found = found_tables(self._settings)
@@ -244,7 +245,7 @@ class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
             try:
                 tables = found_tables(self._settings).names
             except ConnectException as error:
-                # The tasks have the same trouble, and retries of their own.
+                # The tasks have the same problem, and repeat their calls themselves.
                 LOG.warning("tables not found and looked for again", extra={"reason": str(error)})
                 continue
             except Exception as error:  # noqa: BLE001  fails the connector
@@ -289,7 +290,7 @@ class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
                 or isinstance(number, bool)
                 or not (is_time or TIMESTAMP_FIELD not in offset)
             ):
-                # Behind null, or another text, a database finds no row, or all of them again.
+                # With null, or another text, a database would find no row, or all of them again.
                 raise ConnectException(
                     f"'{INCREMENTING_FIELD}' must be a number or a text, and '{TIMESTAMP_FIELD}' a "
                     "text such as 2024-06-01 10:00:00"

@@ -1,8 +1,8 @@
-"""The tables that a source reads: found, chosen by its settings, and where a name leads to.
+"""The tables that a source reads: the search for them, their choice by settings, and their names.
 
-A query in place of a table has its columns reflected and its rows read under one name. MariaDB and
-MySQL have no temporary views. There an empty temporary table has the columns, and a common table
-expression of the same name hides it from the statement that reads.
+A query takes the place of a table: the session knows its columns, and reads its rows, under one
+name. MariaDB and MySQL have no temporary views. There an empty temporary table has the columns, and
+a common table expression of the same name hides it from the statement that reads.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PARENTS = text(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundTables:
-    """`names` are sorted; `missing` are those of the whitelist that the database does not have.
+    """Tables found: `names` are sorted; `missing` are names of the whitelist without a table.
 
     `no_schema` is the schema of the config if the database does not have it.
     """
@@ -46,7 +46,7 @@ class FoundTables:
 
     @property
     def problem(self) -> tuple[str, str] | None:
-        """Return a setting and its fault, None without one."""
+        """The first problem, as a pair of a setting and a text, or None."""
         if self.no_schema is not None:
             return SCHEMA, f"The database has no schema {self.no_schema}; it is a name, no pattern"
         if not self.missing:
@@ -102,7 +102,7 @@ def place_of(inspector: Inspector, name: str, schema: str | None) -> tuple[str |
 def _parts(
     connection: Connection, inspector: Inspector, names: Iterable[str], schema: str | None
 ) -> set[str]:
-    """Return the names of tables whose rows another one of the names has too."""
+    """Return those names whose rows belong to the table of another name too."""
     parents: defaultdict[_Place, set[_Place]] = defaultdict(set)
     for child_schema, child, parent_schema, parent in connection.execute(_PARENTS):
         parents[child_schema, child].add((parent_schema, parent))
@@ -135,17 +135,17 @@ def describe_query(connection: Connection, query: str) -> None:
 
 
 def with_rows_of(connection: Connection, query: str, select: Select[Any]) -> Select[Any]:
-    """Return a select of QUERY_VIEW as one that reads the rows of the query."""
+    """Return a select of QUERY_VIEW that reads the rows of the query."""
     if connection.dialect.name in MYSQL:
         return select.add_cte(_plain(_inner(query)).columns().cte(QUERY_VIEW))
     return select
 
 
 def _inner(query: str) -> str:
-    """Return a query that may stand in brackets: a comment may be its end."""
+    """Return a query that can stand in brackets: it may end with a comment."""
     return query.rstrip().rstrip(";") + "\n"
 
 
 def _plain(statement: str) -> TextClause:
-    """Return a statement without parameters: colons are part of it."""
+    """Return a statement without parameters, in which colons are literal."""
     return text(statement.replace(":", "\\:"))

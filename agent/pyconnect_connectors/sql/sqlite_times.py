@@ -20,7 +20,7 @@ _FRACTION = len("2024-06-01 10:00:00.")
 
 
 def add_functions(connection: sqlite3.Connection) -> None:
-    """Give a connection the function that `instant` calls."""
+    """Add the SQL function that `instant` calls to a connection."""
     connection.create_function(
         INSTANT, 2, lambda time, zone: instant_text(time, ZoneInfo(zone)), deterministic=True
     )
@@ -29,7 +29,7 @@ def add_functions(connection: sqlite3.Connection) -> None:
 def begun_version(connection: Connection) -> object:
     """Begin a transaction, in which the file does not change, and return the file's version.
 
-    It stays the same until another connection changes the file.
+    The version stays the same until another connection changes the file.
     """
     driver: Any = connection.connection.driver_connection
     if not driver.in_transaction:
@@ -38,7 +38,7 @@ def begun_version(connection: Connection) -> object:
 
 
 def instant_text(value: object, zone: ZoneInfo) -> str | None:
-    """Return a time as a text in UTC, in the order of instants; None for a value that is no time.
+    """Return a time as a text in UTC, in the order of instants; None if it is not a time.
 
     `zone` is that of times without one.
     """
@@ -52,12 +52,12 @@ def instant_text(value: object, zone: ZoneInfo) -> str | None:
 
 
 def instant(time: ColumnElement[Any], zone: ZoneInfo) -> ColumnElement[Any]:
-    """Return the expression of `instant_text`."""
+    """Return the SQL expression that calls `instant_text`."""
     return Function(INSTANT, time, zone.key, type_=String())
 
 
 def is_ordered(time: ColumnElement[Any]) -> ColumnElement[bool]:
-    """Return the condition that a text has the form whose order is that of times."""
+    """Return the condition that a text has the form in which texts sort as times do."""
     return and_(
         func.typeof(time) == "text",
         time.op("GLOB")(_FORM),
@@ -69,9 +69,9 @@ def is_ordered(time: ColumnElement[Any]) -> ColumnElement[bool]:
 def other_forms(
     connection: Connection, table: Table, time: ColumnElement[Any], zone: ZoneInfo
 ) -> tuple[bool, dict[str, object] | None]:
-    """Return whether there are times of other forms, and the key of a row whose value is no time.
+    """Return whether times of other forms exist, and the key of a row whose value is not a time.
 
-    The key is None without such a row, and empty if the table has no primary key.
+    The key is None if there is no such row, and empty if the table has no primary key.
     """
     found = or_(time.is_(None), is_ordered(time))
     others = select(func.count()).select_from(table).where(~found)

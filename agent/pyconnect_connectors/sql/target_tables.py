@@ -1,4 +1,4 @@
-"""Tables that SqlSink writes: found, created, given further columns.
+"""The tables that SqlSink writes: it finds them, creates them, and adds columns.
 
 Keys and names are compared letter by letter. A collation that ignores case, accents or spaces at
 the end makes one row of two keys, and one offset of two connectors.
@@ -30,7 +30,7 @@ from pyconnect_connectors.sql.settings import (
     SinkSettings,
 )
 
-# Collations of MariaDB or MySQL that tell all texts apart.
+# Collations of MariaDB or MySQL that distinguish all texts.
 _TELLS_APART = re.compile(r"binary|.*_nopad_bin|utf8mb4_0900_bin")
 _POSTGRES_COLLATIONS = (
     "SELECT attname, collname FROM pg_attribute JOIN pg_collation l ON l.oid = attcollation"
@@ -41,7 +41,7 @@ _POSTGRES_COLLATIONS = (
 def folding_columns(
     connection: Connection, table: Table, names: Sequence[str]
 ) -> Mapping[str, str]:
-    """Return the columns of text in which different texts are equal, with their collations."""
+    """Return the columns of text that treat different texts as equal, with their collations."""
     texts = [
         column
         for column in table.columns
@@ -77,7 +77,7 @@ def folding_columns(
 
 def _regclass(connection: Connection, table: Table) -> tuple[str]:
     """Return the parameters of a statement that asks for a table of PostgreSQL by its name."""
-    # A statement doubles the signs, a parameter does not.
+    # Percent signs are doubled in a statement, but not in a parameter.
     return (connection.dialect.identifier_preparer.format_table(table).replace("%%", "%"),)
 
 
@@ -86,7 +86,7 @@ _POSTGRES_COPIED = (
     "SELECT relkind IN ('r', 'p', 'f') AND NOT relhasrules AND NOT row_security_active(oid)"
     " FROM pg_class WHERE oid = %s::regclass"
 )
-"""Whether COPY writes what INSERT would: it writes no view, and follows no rule or policy."""
+"""Whether COPY writes as INSERT does: it does not write views, or follow rules and policies."""
 _POSTGRES_UNKNOWN = (
     "SELECT attname, format_type(atttypid, atttypmod),"
     " coalesce(e.typtype, t.typtype) IN ('c', 'r', 'm') OR coalesce(e.typtype = 'd', false)"
@@ -117,11 +117,11 @@ def table_name(table_format: str, topic: str) -> tuple[str | None, str]:
 
 
 class TableChanged(RetriableException):
-    """A table is not as it was when its rows were made; to be repeated with another look at it."""
+    """A table has changed since its rows were made; the task repeats the write."""
 
 
 class TargetTables:
-    """Reflected tables by topic, kept until a column is missing."""
+    """Reflected tables by topic, kept until a topic needs a column that is missing."""
 
     def __init__(self, settings: SinkSettings) -> None:
         self._settings = settings
@@ -129,21 +129,21 @@ class TargetTables:
         self._forms: dict[str, object] = {}
 
     def forget(self) -> None:
-        """Have each table reflected again: it may have been changed from outside."""
+        """Have each table reflected again: another client may have changed it."""
         self._tables.clear()
 
     def check(self, connection: Connection, topics: Iterable[str | None]) -> None:
-        """Raise TableChanged for a table that is not as it was when it was reflected.
+        """Raise TableChanged if a table is not as it was when it was reflected.
 
-        Behind the writes of a transaction, whose locks keep it as it is. A database rounds for a
-        column that has become narrower, and would go on until the task ends.
+        The check follows the writes of a transaction, whose locks keep the table as it is. The
+        database would otherwise round values for a narrower column until the task ends.
         """
         for topic in topics:
             if topic in self._forms and self._forms[topic] != self._form(connection, topic):
                 raise TableChanged(f"The table of topic {topic} was changed meanwhile")
 
     def _form(self, connection: Connection, topic: str) -> object:
-        """Return what changes with the columns of a topic's table."""
+        """Return a value that changes with the columns of a topic's table."""
         schema, name = table_name(self._settings.table_format, topic)
         match connection.dialect.name:
             case "postgresql":
@@ -168,9 +168,9 @@ class TargetTables:
         columns: Mapping[str, Schema | None],
         keys: Sequence[str],
     ) -> Table:
-        """Return the table of a topic with these columns; its changes are committed.
+        """Return the table of a topic with these columns; changes of the table are committed.
 
-        A column's schema is None for values without one: those make no columns.
+        A column's schema is None for values without a schema, which do not create columns.
         """
         table = self._tables.get(topic)
         if table is None or not columns.keys() <= set(table.columns.keys()):
@@ -247,7 +247,7 @@ def found_table(connection: Connection, settings: SinkSettings, topic: str) -> T
         return table
     for key, engine in table.kwargs.items():
         if key.endswith("_engine") and str(engine).lower() in _WITHOUT_TRANSACTIONS:
-            # MariaDB would not roll its rows back.
+            # MariaDB would not roll the table's rows back.
             raise ConnectException(
                 f"Table {table.name} has no transactions (engine {engine}), which exactly-once "
                 f"delivery needs; convert it to InnoDB, or set {GUARANTEE}=at-least-once"
@@ -274,7 +274,7 @@ def refuse_folding(
 def refuse_without_key(
     dialect: Dialect, settings: SinkSettings, table: Table, keys: Sequence[str]
 ) -> None:
-    """Raise ConnectException for a table of MariaDB in which an upsert would never find a row.
+    """Raise ConnectException if an upsert would never find a row in a table of MariaDB.
 
     Other databases refuse the statement. A view has no keys to look at.
     """
@@ -290,16 +290,16 @@ def refuse_without_key(
 
 
 def further_keys(table: Table, columns: Iterable[str], keys: Sequence[str]) -> bool:
-    """Return whether a new row may meet another one in a unique key that is not of `keys`.
+    """Return whether a new row may meet another one in a unique key other than `keys`.
 
-    Not in one whose number the database gives.
+    A key whose number the database generates does not count.
     """
     numbered = {c.name for c in table.columns if c.autoincrement is True} - set(columns)
     return any(key != set(keys) and not key & numbered for key in _unique_keys(table))
 
 
 def _unique_keys(table: Table) -> list[set[str]]:
-    """Return the columns of each unique key; those of beginnings of texts have an empty name."""
+    """Return the columns of each unique key; a key of prefixes of texts also has an empty name."""
     found = [set(table.primary_key.columns.keys())] if table.primary_key.columns else []
     for index in table.indexes:
         if index.unique:
@@ -309,7 +309,7 @@ def _unique_keys(table: Table) -> list[set[str]]:
 
 
 def check_case(dialect: Dialect, names: Iterable[str]) -> None:
-    """Raise ConnectException for two tables that are one, where a database ignores case."""
+    """Raise ConnectException if two names are one table, because the database ignores case."""
     if dialect.name != "sqlite" and not getattr(dialect, "_casing", 0):
         return
     known: dict[str, str] = {}

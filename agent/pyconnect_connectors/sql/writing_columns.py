@@ -55,21 +55,21 @@ _POSTGRES_TIMES = {
     "timestamp": re.compile(_FAR % _CLOCK),
     "timestamptz": re.compile(_FAR % (_CLOCK + r"[+-]\d\d(:\d\d){0,2}")),
 }
-"""Forms of times that PostgreSQL has and Python has not."""
+"""Forms of times that PostgreSQL has and Python does not."""
 _ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:?\d\d)?)?")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "r": "\r", "0": "\0"}
-"""SQLAlchemy leaves the members of an ENUM or SET as the definition of the table has them."""
+"""Escapes in members of ENUM and SET, which SQLAlchemy does not resolve."""
 _EXACT_FLOAT = 2**53
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)?(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
-"""Texts that are numbers and nothing else: 007 or +49 may be a code, whose digits count."""
+"""Texts that can only be numbers: 007 or +49 may be a code, whose digits count."""
 _SQLITE_NUMBER = re.compile(r"[ \t-\r]*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[ \t-\r]*", re.ASCII)
 
 
 class WriteColumn:
-    """One column; null stays null. `becomes_null`: so does a value that does not fit.
+    """A column to write; null stays null. `becomes_null`: so does a value that does not fit.
 
-    `is_key`: rows are found by the column, so that it has no null, which is equal to nothing.
+    `is_key`: rows are found by the column, so that null is refused, which is equal to nothing.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class WriteColumn:
         is_key: bool = False,
         connection: Connection | None = None,
     ) -> None:
-        """`connection` asks PostgreSQL what it makes of texts of a type that is not known here."""
+        """`connection` is used to ask PostgreSQL how it reads texts of unknown types."""
         self._connection = connection
         self._form, self._is_strict = column.info.get("server", (None, False))
         self.name = column.name
@@ -104,7 +104,7 @@ class WriteColumn:
             self._longest = column.type.length
 
     def values(self, found: Sequence[Any]) -> Sequence[Any]:
-        """Return the values of many rows; one of `UNFIT` if any does not fit."""
+        """Return the values of many rows; raise one of `UNFIT` if any does not fit."""
         if self._null_fault is not None and None in found:
             raise Unfit(self._null_fault)
         if (
@@ -155,7 +155,7 @@ class WriteColumn:
 def _conversion(  # noqa: C901  one case a type
     found: types.TypeEngine[Any], dialect: Dialect, zone: ZoneInfo
 ) -> tuple[type | None, Convert]:
-    """Return the class whose values stay as they are, and the conversion of others."""
+    """Return the class whose values stay as they are, and the conversion of other values."""
     name = dialect.name
     if is_decimal(found):
         return None, _decimals(found, name)
@@ -203,7 +203,7 @@ def _conversion(  # noqa: C901  one case a type
             return None, lambda v: _members(v, members, many=isinstance(found, mysql.SET))
         case types.String() if name != "sqlite" and found.length is not None:
             length, pads = found.length, isinstance(found, types.CHAR)
-            # JDBC reads the value of a CHAR of PostgreSQL filled up.
+            # JDBC reads the value of a CHAR of PostgreSQL with all its spaces.
             filled = length if name == "postgresql" else None
             return (None if pads else str), lambda v: _short_text(v, length, pads, filled)
         case postgresql.ARRAY():
@@ -237,10 +237,10 @@ def _conversion(  # noqa: C901  one case a type
 
 
 def _json(value: Any, *, check: bool) -> str:
-    """A text is JSON already, as sources of JSON columns have it."""
+    """Return a value as JSON; a text is JSON already, as sources of JSON columns have it."""
     text = value if isinstance(value, str) else json_text(value)
     if check and re.fullmatch(r"\s*-?\d[\d.eE+-]*\s*", checked_json(text)):
-        # SQLite makes a number of it, whose digits it may not keep.
+        # SQLite turns the text into a number, which may lose digits.
         _decimals(types.Numeric(), "sqlite")(text.strip())
     return text
 
@@ -332,7 +332,7 @@ def _boolean(value: Any) -> bool:
 
 
 def _year(value: Any) -> str:
-    """MariaDB would make 2069 of 69."""
+    """Return a year of four digits; MariaDB would make 2069 of 69."""
     text = f"{value:04d}" if value.__class__ is int else value
     if isinstance(text, str) and re.fullmatch(r"0000|19\d\d|2[01]\d\d", text):
         return text
@@ -340,7 +340,7 @@ def _year(value: Any) -> str:
 
 
 def _most(dialect: str) -> int:
-    """Return the highest integer that a driver takes; PostgreSQL refuses those in between."""
+    """Return the highest integer that a driver takes; PostgreSQL itself refuses some of them."""
     return 2**63 - 1 if dialect == "sqlite" else 2**64 - 1
 
 
@@ -365,7 +365,7 @@ def _integer(value: Any, most: int, least: int = -(2**63)) -> int:
 
 
 def _float(value: Any, dialect: str, *, narrow: bool, scale: int | None = None) -> float:
-    """Return a number that the column gives back with the same digits."""
+    """Return a float that the column gives back with the same digits."""
     is_usual = isinstance(value, float) and math.isfinite(value) and scale is None
     if is_usual and (not narrow or to_float32(value) == value):
         return float(value)
@@ -380,7 +380,7 @@ def _float(value: Any, dialect: str, *, narrow: bool, scale: int | None = None) 
     if digits <= (6 if narrow else 15):
         shown = f"{held:.{digits - 1}e}"
     elif narrow and math.isfinite(held):
-        # The shortest text that means the same in 4 bytes, as `repr` has it of 8.
+        # The shortest text that means the same in 4 bytes, as `repr` returns it for 8.
         texts = (f"{held:.{precision}g}" for precision in range(6, 10))
         shown = next(text for text in texts if to_float32(float(text)) == held)
     else:
@@ -389,12 +389,12 @@ def _float(value: Any, dialect: str, *, narrow: bool, scale: int | None = None) 
         raise Unfit(f"a number with more digits than a float of {4 if narrow else 8} bytes has")
     if scale is not None and round(exact, scale) != exact:
         raise Unfit("a number with more digits than the column's scale")
-    # As the column has it: a key of 4 bytes is not equal to another number of 8.
+    # The column holds this value: a key of 4 bytes is not equal to another number of 8.
     return held
 
 
 def _exact_number(value: Any) -> Decimal:
-    """Return a number with all its digits; PostgreSQL's words for others are those of Java."""
+    """Return a number with all its digits; PostgreSQL and Java name NaN and infinity alike."""
     if isinstance(value, str):
         if value not in ("NaN", "Infinity", "-Infinity") and not _NUMBER.fullmatch(value):
             raise Unfit("a text that is not a number")
@@ -439,7 +439,7 @@ def _bytes(value: Any, exact: int | None) -> bytes:
 
 
 def _members(value: Any, members: frozenset[str], *, many: bool) -> str:
-    """Of another text the database would make a number, and of that a member."""
+    """Return a text of members; the database would read another text as a member's number."""
     if not isinstance(value, str):
         raise Unfit("a value that is not a text")
     if not set(value.split(",") if many and value else [value]) <= members | (
@@ -450,7 +450,7 @@ def _members(value: Any, members: frozenset[str], *, many: bool) -> str:
 
 
 def _short_text(value: Any, length: int, pads: bool, filled: int | None) -> str:
-    """Databases cut spaces at the end without an error."""
+    """Return a text of at most `length`; databases cut spaces at the end without an error."""
     text = text_of(value)
     if len(text) > length:
         raise Unfit(f"a text of more than {length} characters")

@@ -1,6 +1,6 @@
 """Values of Connect as texts: plain, as JSON with all digits, and for types of PostgreSQL.
 
-PostgreSQL would round or cut some of these without an error.
+The conversions refuse values that PostgreSQL would round or cut without an error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyconnect_connectors.sql.column_types import BINARIES
 
 Convert: TypeAlias = Callable[[Any], Any]  # a record's value to the driver's
 UNFIT = (ValueError, TypeError, ArithmeticError, AttributeError)
-"""What a conversion raises for a value that does not fit. Only `Unfit` may be shown."""
+"""Errors that a conversion raises for a value that does not fit; only `Unfit` may be shown."""
 
 
 class Unfit(ValueError):
@@ -38,7 +38,7 @@ def text_of(value: Any) -> str:
         case int():
             return repr(value)
         case float():
-            # As Java and PostgreSQL write them.
+            # These are the words of Java and PostgreSQL.
             return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(
                 repr(value), repr(value)
             )
@@ -54,7 +54,7 @@ def text_of(value: Any) -> str:
 def json_text(value: object) -> str:
     """Return a value as JSON: bytes in Base64, times as ISO 8601, decimals with all digits.
 
-    ValueError for a value that JSON has no form for.
+    Raise ValueError for a value that JSON has no form for.
     """
     match value:
         case None | str() | bool() | int():
@@ -89,7 +89,7 @@ def _object(entries: Iterable[tuple[str, object]]) -> str:
 
 
 def checked_json(text: str) -> str:
-    """Return a text that is JSON; ValueError for another one."""
+    """Return a text that is JSON; raise ValueError if it is not."""
 
     def refuse_constant(name: str) -> object:
         raise ValueError(f"{name} is not JSON")
@@ -99,7 +99,7 @@ def checked_json(text: str) -> str:
 
 
 def checked_members(text: str) -> str:
-    """Return a text; Unfit for two members of one name. Other faults of JSON are the database's."""
+    """Return a text; Unfit for two members of one name. PostgreSQL finds other faults of JSON."""
 
     def once(members: list[tuple[str, object]]) -> None:
         if len(dict(members)) < len(members):
@@ -155,12 +155,12 @@ _UNITS = ("year", "month", "day", "hour", "minute", "second")
 _PART_OF_YEAR = re.compile(r"[.]\d*[1-9]\d* *(y|dec|c|mil(?!lis))", re.IGNORECASE)
 _DECIMALS = re.compile(r"[.](\d+)")
 _ELEMENTS = re.compile(r'("(?:[^"\\]|\\.)*")|([^{},"\s][^{},"]*)', re.DOTALL)
-"""Those of PostgreSQL's own form of an array."""
+"""Elements of an array in PostgreSQL's own form."""
 _BOUNDS = re.compile(r"((?:\[-?\d+:-?\d+\])+=)?\{.*", re.DOTALL)
 _KEYS = re.compile(
     r'(?:"((?:[^"\\]|\\.)*)"|([^\s=>,"]+))\s*=>\s*(?:"(?:[^"\\]|\\.)*"|[^\s,]+)', re.DOTALL
 )
-"""Those of HSTORE, with their values."""
+"""Keys of HSTORE, with their values."""
 _CLOCKS = re.compile(r"(\d\d:\d\d(?::\d\d)?(?:\.\d+)?) ?([+-]\d\d|(?!BC|AM|PM)[A-Za-z])?")
 _STRUCTURE = re.compile(r'[\\"(),{}<>\[\]]+')
 
@@ -180,7 +180,7 @@ def money(value: Any) -> str:
 
 
 def bits(value: Any) -> str:
-    """PostgreSQL would take the decimal digits of a number for bits."""
+    """Return a text of bits; PostgreSQL would take a number's decimal digits for bits."""
     if value.__class__ in (bool, int) and value in (0, 1):
         return str(int(value))
     if not isinstance(value, str):
@@ -197,7 +197,7 @@ def hstore(value: Any) -> str:
 
 
 def range_conversion(*, clock: bool = True, zone: bool | None = None) -> Convert:
-    """PostgreSQL leaves out what bounds do not have: a time of day, a zone.
+    """Return a range's conversion; PostgreSQL drops a time of day or zone that the type lacks.
 
     `zone`: whether a time of day must have one or must have none, None for both.
     """
@@ -217,10 +217,10 @@ def range_conversion(*, clock: bool = True, zone: bool | None = None) -> Convert
 
 
 def is_changed(given: str, found: str, *, strict: bool) -> bool:
-    """Return whether PostgreSQL has made another value of a text, whose own text is `found`.
+    """Return whether PostgreSQL's own text `found` has another value than the text `given`.
 
-    Numbers are compared by value. Unless `strict`, other parts are left to a type, which may have
-    an alphabet of its own, such as PostGIS.
+    Numbers are compared by value. Unless `strict`, other differences do not count: a type such as
+    PostGIS's may have an alphabet of its own.
     """
     parts, others = ([p for p in _STRUCTURE.split(text) if p] for text in (given, found))
     if len(parts) != len(others):
@@ -236,7 +236,7 @@ def is_changed(given: str, found: str, *, strict: bool) -> bool:
 
 
 def interval_conversion(precision: int | None, fields: str | None) -> Convert:
-    """PostgreSQL rounds fractions, those of years to months, and leaves out shorter parts."""
+    """Return an interval's conversion; PostgreSQL rounds fractions and drops shorter parts."""
     least = (fields or "second").split()[-1]
     kept = " ?".join(_INTERVALS[: list(_UNITS).index(least) + 1])
     form = re.compile(".*" if least == "second" else rf"{kept} ?(00:00:00)?", re.DOTALL)
@@ -257,14 +257,17 @@ def interval_conversion(precision: int | None, fields: str | None) -> Convert:
 
 
 def array_conversion(convert: Convert, item: Any) -> Convert:
-    """Elements are checked as values of a column are; of a type that is not known they are kept."""
+    """Return an array's conversion, which checks elements as the values of a column.
+
+    Elements of a type that is not known stay as they are.
+    """
     if isinstance(item, BINARIES):
         convert = _bytes
     elif isinstance(item, types.NullType):
         convert = lambda value: value  # noqa: E731
 
     def each(value: Any, change: Convert) -> Any:
-        # A list is an inner array, or JSON of its own.
+        # A list is an inner array, or a value of JSON.
         if isinstance(value, list | tuple) and not isinstance(item, types.JSON):
             return [each(element, change) for element in value]
         return None if value is None else change(value)
@@ -274,13 +277,13 @@ def array_conversion(convert: Convert, item: Any) -> Convert:
         if plain and plain.upper() == "NULL":
             return found[0]
         changed = convert(plain or re.sub(r"\\(.)", r"\1", quoted[1:-1]))
-        # PostgreSQL would leave out a zone that the column has not.
+        # PostgreSQL would drop a zone that the column does not have.
         return array_element(changed) if isinstance(changed, datetime) else found[0]
 
     def convert_array(value: Any) -> str:
         literal = _BOUNDS.fullmatch(value) if isinstance(value, str) else None
         if literal is not None:
-            # A boolean has words of its own there, which lose nothing.
+            # PostgreSQL's words for a boolean lose nothing.
             if isinstance(item, types.Boolean):
                 return str(value)
             bounds = literal[1] or ""
@@ -288,7 +291,8 @@ def array_conversion(convert: Convert, item: Any) -> Convert:
         change = convert
         if isinstance(value, str):
             value = json.loads(value, parse_float=Decimal, parse_int=Decimal)
-            # A text within JSON is a text; one of a list is JSON already, as in a column of it.
+            # A text within JSON is a plain text; a text of a list is JSON already, as in a JSON
+            # column.
             change = json_text if isinstance(item, types.JSON) else convert
         if not isinstance(value, list | tuple):
             raise Unfit("a value that is not a list")
@@ -298,7 +302,7 @@ def array_conversion(convert: Convert, item: Any) -> Convert:
 
 
 def _bytes(value: Any) -> Any:
-    """PostgreSQL would take another text, such as Base64, for the bytes of its letters."""
+    """Return bytes; PostgreSQL would store the letters of another text, such as Base64."""
     if isinstance(value, bytes) or re.fullmatch(r"\\x([\da-fA-F]{2})*", text_of(value)):
         return value
     raise Unfit("a value that is not bytes")

@@ -16,7 +16,7 @@ STRANGE = (
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_value_of_a_setting_breaks_its_validation(name: str) -> None:
-    """A fault is reported at its setting; validation never raises."""
+    """Validation never raises: it reports each fault at its setting."""
     definition = PLUGINS.find(name).python_class().config()
     assert isinstance(definition, ConfigDef)
     resolver = class_resolver(PLUGINS)

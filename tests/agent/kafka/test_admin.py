@@ -1,4 +1,4 @@
-"""Attempts that are repeated, without a broker."""
+"""Repeated attempts of admin requests, without a broker."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from pyconnect_agent.kafka.admin import Admin, TopicSpec
 
 
 class TwoAttempts(Admin):
-    """A broker that answers once, and not within the little time that is left."""
+    """A broker that answers once, but not within the little time that is left."""
 
     def __init__(self) -> None:
         self._answers = [ClientError.INVALID_REPLICATION_FACTOR, ClientError._TIMED_OUT]
@@ -22,14 +22,14 @@ class TwoAttempts(Admin):
 
 
 def test_a_brokers_answer_says_more_than_the_timeout_of_the_last_attempt() -> None:
-    """An operator reads why the topic cannot be created."""
+    """The error has the broker's reason, which says why the topic cannot be created."""
     topic = TopicSpec(name="t", partitions=1, replication_factor=3)
     with pytest.raises(RetriableKafkaError, match=str(ClientError.INVALID_REPLICATION_FACTOR)):
         TwoAttempts().create_topic_with_retry(topic, timeout_ms=50, retry_backoff_ms=40)
 
 
 class SlowLeaders(Admin):
-    """Brokers of which one leads a partition already but does not know it at first."""
+    """Brokers of which one leads a partition but does not know it at first."""
 
     def __init__(self, failures: list[KafkaError]) -> None:
         self.failures = failures
@@ -42,7 +42,7 @@ class SlowLeaders(Admin):
 
 
 def test_leaders_are_asked_until_all_know_that_they_lead() -> None:
-    """A denied question, the timeout and a stop end the wait."""
+    """The wait ends when all leaders know, at a denial, at the timeout, and at a stop."""
     brokers = SlowLeaders([RetriableKafkaError("not yet")] * 2)
     brokers.wait_for_leaders("t", 2, 60_000, give_up=lambda: False)
     assert brokers.failures == []

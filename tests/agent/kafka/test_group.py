@@ -1,4 +1,4 @@
-"""The group's thread over a membership without a broker."""
+"""The group's thread with a membership that has no broker."""
 
 import queue
 import time
@@ -19,7 +19,7 @@ SETTINGS = NO_SETTINGS
 
 
 class Membership:
-    """In place of kafka-python's: a settled one, until its heartbeats raise `failures`."""
+    """A membership in place of kafka-python's: settled, until its heartbeats raise `failures`."""
 
     def __init__(self) -> None:
         self.failures: list[Exception] = []
@@ -30,10 +30,10 @@ class Membership:
         self.forgotten = 0
 
     def open(self, timeout_ms: int) -> None:
-        """There is no broker."""
+        """Do nothing: there is no broker."""
 
     def close(self, timeout_ms: int) -> None:
-        """There is no broker."""
+        """Do nothing: there is no broker."""
 
     def find_coordinator(self, timeout_ms: int) -> bool:
         return self.coordinator_known
@@ -49,7 +49,7 @@ class Membership:
 
 
 class Owner:
-    """Hooks and listener of a group's thread."""
+    """The hooks and the listener of a group's thread."""
 
     def __init__(self) -> None:
         self.events: queue.Queue[str | BaseException] = queue.Queue()
@@ -76,7 +76,7 @@ class Owner:
 
 
 class Group:
-    """A thread that runs, and what it runs over."""
+    """A running thread, with its membership and owner."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.membership, self.owner = Membership(), Owner()
@@ -100,7 +100,7 @@ def member(monkeypatch: pytest.MonkeyPatch) -> Iterator[Group]:
 
 @cases("error", KafkaError("denied"), RuntimeError("unforeseen"))
 def test_an_incurable_error_fails_the_membership(member: Group, error: Exception) -> None:
-    """Errors of the agent's own kind or not: work that was given here must not go on."""
+    """The membership ends after any error that a retry does not cure, so work here must end."""
     assert member.thread.confirmed_s() is not None
     member.fail(error)
     assert member.owner.events.get(timeout=WAIT_S) is error
@@ -109,7 +109,7 @@ def test_an_incurable_error_fails_the_membership(member: Group, error: Exception
 
 
 def test_a_retriable_error_is_outlived(member: Group) -> None:
-    """The thread goes on with the next step."""
+    """After a retriable error the thread goes on with the next step."""
     member.fail(RetriableKafkaError("away"), RetriableKafkaError("away"))
     beats = member.membership.beats
     eventually(lambda: member.membership.beats > beats)
@@ -118,7 +118,7 @@ def test_a_retriable_error_is_outlived(member: Group) -> None:
 
 
 def test_a_silent_coordinator_ends_the_membership(member: Group) -> None:
-    """It is known, but its last answer is older than a session; work stops once, not each turn."""
+    """The membership ends if the last answer is older than a session; work stops only once."""
     member.membership.confirmed_s -= SETTINGS.session_timeout_ms / 1000 + 1
     assert member.owner.events.get(timeout=WAIT_S) == "coordinator lost"
     assert member.membership.forgotten == 1
@@ -129,7 +129,7 @@ def test_a_silent_coordinator_ends_the_membership(member: Group) -> None:
 
 
 def test_a_coordinator_that_is_not_found_ends_the_work_once(member: Group) -> None:
-    """The next loss is reported again, after the coordinator was found."""
+    """The loss is reported once, and again only after the coordinator was found."""
     for _ in range(2):
         member.membership.coordinator_known = False
         assert member.owner.events.get(timeout=WAIT_S) == "coordinator lost"
@@ -140,7 +140,7 @@ def test_a_coordinator_that_is_not_found_ends_the_work_once(member: Group) -> No
 
 
 def test_a_thread_that_hangs_does_not_keep_its_work(member: Group) -> None:
-    """The membership counts from its last turn at the latest."""
+    """A membership is confirmed at the latest by the last turn of its thread."""
     member.thread.stop(0)
     turned_s = member.thread._turned_s
     member.membership.confirmed_s = turned_s + 5
@@ -149,7 +149,7 @@ def test_a_thread_that_hangs_does_not_keep_its_work(member: Group) -> None:
 
 
 def test_a_broken_membership_can_be_closed() -> None:
-    """The worker ends in order although leaving its group fails in an unforeseen way."""
+    """The worker ends in order even if leaving its group fails in an unforeseen way."""
 
     class Broken:
         closed = 0

@@ -1,4 +1,4 @@
-"""Initialising a transactional id by asking librdkafka again and again."""
+"""The initialisation of a transactional id by repeated calls of librdkafka."""
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -8,7 +8,7 @@ from pyconnect_agent.kafka.fencing import LONGEST_CALL_S, initialise
 
 
 class FakeProducer:
-    """Fails as often as it has errors; remembers the time of each call."""
+    """A producer that fails as often as it has errors, and remembers the time of each call."""
 
     def __init__(self, *failures: KafkaError) -> None:
         self._failures = list(failures)
@@ -30,7 +30,7 @@ DENIED = KafkaError(KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, fatal=True
 
 
 def test_the_coordinator_is_asked_for_again_unless_that_is_in_vain() -> None:
-    """Soon, then less often; another error is raised at once."""
+    """The pauses between calls grow, and an error that a retry does not cure is raised at once."""
     producer = FakeProducer(*[TIMED_OUT] * 6)
     assert initialise(producer, Deadline(60_000))
     assert producer.calls_s[0] <= 0.1
@@ -44,7 +44,7 @@ def test_the_coordinator_is_asked_for_again_unless_that_is_in_vain() -> None:
 
 
 def test_at_the_deadline_the_last_error_is_raised() -> None:
-    """After one call at least; a caller that has given up gets no error."""
+    """The last error is raised after one call at least; a caller that gave up gets no error."""
     producer = FakeProducer(TIMED_OUT, TIMED_OUT)
     with pytest.raises(KafkaException):
         initialise(producer, Deadline(0))

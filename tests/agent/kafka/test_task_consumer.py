@@ -1,4 +1,4 @@
-"""Positions after an assignment, over a client in memory."""
+"""Positions after an assignment, with a client in memory."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -89,7 +89,7 @@ def assigned(client: Client, monkeypatch: pytest.MonkeyPatch, reset: str = "late
 def test_an_unknown_position_is_asked_for_again_unless_denied(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A logical end would skip uncommitted records; nothing is consumed from a guess."""
+    """A guessed position would skip uncommitted records, so a task consumes nothing without one."""
     away = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
     client = Client([{0: 7, 1: away}, {1: 9}])
     listener = assigned(client, monkeypatch)
@@ -104,7 +104,7 @@ def test_an_unknown_position_is_asked_for_again_unless_denied(
 
 
 def test_a_reset_by_duration_begins_at_a_later_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the end where all records are older (KIP-1106)."""
+    """A reset by duration begins at the end if all records are older (KIP-1106)."""
     monkeypatch.setattr("time.time", lambda: 10_000.0)
     client = Client([{0: 7, 1: OFFSET_END}, {1: 9}])
     listener = assigned(client, monkeypatch, reset="by_duration:3600000")
@@ -114,7 +114,7 @@ def test_a_reset_by_duration_begins_at_a_later_record(monkeypatch: pytest.Monkey
 
 
 def test_the_membership_is_read_from_the_clients_bytes() -> None:
-    """With and without the id of an instance, and before the first rebalance."""
+    """Bytes with an instance's id, without one, and before the first rebalance are read."""
     found = parse_group_metadata(GROUP)
     assert found == {"group": "gür", "generation": 5, "member": "member", "instance": "instance"}
     new = parse_group_metadata(b"CGMDv2:\xff\xff\xff\xffg\x00\x00\x01")

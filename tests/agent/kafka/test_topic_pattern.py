@@ -1,4 +1,4 @@
-"""The topics that match a pattern, as they change."""
+"""The topics that match a pattern, and their changes."""
 
 import re
 
@@ -9,7 +9,7 @@ from pyconnect_agent.kafka.topic_pattern import MatchingTopics
 
 
 class Cluster:
-    """Topics, a clock, and how often they were listed."""
+    """Topics, a clock, and the number of listings."""
 
     def __init__(self, *names: str) -> None:
         self.names, self.now_s, self.lists, self.down = set(names), 100.0, 0, False
@@ -25,7 +25,7 @@ class Cluster:
 
 
 def test_the_whole_name_must_match() -> None:
-    """In Java's syntax, sorted, without Kafka's own topics; wrong patterns are refused."""
+    """The pattern has Java's syntax and matches whole names, but not Kafka's own topics."""
     cluster = Cluster("b", "a", "ax", "xa", "d", "__consumer_offsets")
     assert cluster.matching("[a-z&&[^d]]|_.*").change() == ("a", "b")
     with pytest.raises(re.error):
@@ -33,7 +33,7 @@ def test_the_whole_name_must_match() -> None:
 
 
 def test_only_a_change_is_returned() -> None:
-    """Topics that come and go, looked up once in an interval."""
+    """Topics come and go, and are looked up once in an interval."""
     cluster = Cluster("x")
     matching = cluster.matching("a.*")
     assert matching.change() is None
@@ -49,7 +49,7 @@ def test_only_a_change_is_returned() -> None:
 
 
 def test_a_failed_look_up_is_repeated_soon() -> None:
-    """Topics found before the failure stay."""
+    """After a failed look-up the topics that were found before stay."""
     cluster = Cluster("a")
     cluster.down = True
     matching = cluster.matching("a")

@@ -1,4 +1,4 @@
-"""Users with roles, and those of Apache's REST extension, over a fake herder."""
+"""Users with roles, and the users of Apache's REST extension, with a fake herder."""
 
 import hashlib
 import json
@@ -50,7 +50,7 @@ def bearer(token: str) -> dict[str, str]:
 
 
 def users(**roles: str) -> str:
-    """Each user has its name as its token."""
+    """Users whose tokens are their names."""
     return "\n".join(
         f'[{name}]\n{rest}\ntokens = ["{token_hash(name)}"]' for name, rest in roles.items()
     )
@@ -97,7 +97,7 @@ def world() -> World:
 
 
 def test_a_request_without_a_user_is_refused(world: World) -> None:
-    """401 names both schemes; probes need no user."""
+    """The answer 401 names both schemes, and probes need no user."""
     for given in ({}, bearer("other"), basic("viewer", "viewer"), {"Authorization": "Bearer"}):
         answer = world.call(given, "GET", "/connectors")
         assert answer.status == 401
@@ -107,7 +107,7 @@ def test_a_request_without_a_user_is_refused(world: World) -> None:
 
 
 def test_a_role_is_refused_what_it_may_not_do(world: World) -> None:
-    """403 names the role that is needed, and nothing happens."""
+    """The answer 403 names the role that is needed, and nothing is changed."""
     answer = world.call("operator", "PUT", "/connectors/c/config", CONFIG)
     assert answer.status == 403
     expected = "operator has the role operator; PUT /connectors/{connector}/config needs editor."
@@ -118,7 +118,7 @@ def test_a_role_is_refused_what_it_may_not_do(world: World) -> None:
 
 
 def test_a_limited_user_sees_and_changes_some_connectors(world: World) -> None:
-    """Lists leave the others out, with states and configurations too."""
+    """Lists, with states and configs too, leave out connectors that are not the user's."""
     world.herder.configs = {"orders-1": CONFIG, "stock": CONFIG}
     assert world.call("limited", "GET", "/connectors").json() == ["orders-1"]
     expanded = world.call("limited", "GET", "/connectors?expand=info&expand=status").json()
@@ -127,13 +127,13 @@ def test_a_limited_user_sees_and_changes_some_connectors(world: World) -> None:
     for name, status in (("stock-2", 403), ("orders-2", 201)):
         body = {"name": name, "config": CONFIG}
         assert world.call("limited", "POST", "/connectors", body).status == status
-    # An encoded name is the name.
+    # A name with percent-encoded characters means the same connector.
     assert world.call("limited", "GET", "/connectors/%6frders-1").status == 200
     assert world.call("limited", "GET", "/connectors/orders-1/../stock").status in (403, 404)
 
 
 def test_roles_count_for_the_admin_interface(world: World) -> None:
-    """On any listener, instead of the loopback rule."""
+    """Roles replace the rule about loopback addresses on all listeners."""
     assert world.call({}, "GET", "/agent").status == 401
     assert world.call("viewer", "GET", "/agent").status == 200
     assert world.call("limited", "GET", "/agent").status == 403
@@ -143,7 +143,7 @@ def test_roles_count_for_the_admin_interface(world: World) -> None:
 
 @cases("user", "viewer", "operator")
 def test_no_answer_of_a_reader_contains_a_secret(world: World, user: str) -> None:
-    """Each GET of the interface, in configs, tasks, traces, offsets, logs and lists."""
+    """No GET shows a secret: configs, tasks, traces, offsets, logs and lists."""
     herder = world.herder
     herder.configs = {"c": PLANTED}
     herder.task_counts = {"c": 2}
@@ -174,7 +174,7 @@ def test_no_answer_of_a_reader_contains_a_secret(world: World, user: str) -> Non
 
 
 def test_passwords_of_a_connectors_class_are_hidden_from_readers(world: World) -> None:
-    """Whatever their names are; a class that cannot be described hides the others by name."""
+    """Passwords are hidden whatever their names are, or by name if a class cannot be described."""
     world.herder.plugin_keys = {"pin": "PASSWORD", "topic": "STRING"}
     world.herder.configs = {
         "c": {**CONFIG, "pin": SECRET},
@@ -185,7 +185,7 @@ def test_passwords_of_a_connectors_class_are_hidden_from_readers(world: World) -
 
 
 def test_secrets_are_found_after_a_change(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new, changed or deleted connector counts for the next answer."""
+    """The next answer takes a new, changed or deleted connector into account."""
     searched: list[Mapping[str, str | None]] = []
 
     def found(config: Mapping[str, str | None], passwords: Collection[str]) -> dict[str, str]:
@@ -214,7 +214,7 @@ def test_secrets_are_found_after_a_change(world: World, monkeypatch: pytest.Monk
 
 
 def test_validation_hides_passwords_from_readers(world: World) -> None:
-    """By name and by type, in values, recommended values and errors; references are refused."""
+    """Passwords are hidden in values, recommended values and errors; references are refused."""
 
     async def validate(config: Mapping[str, str | None], *, timeout_ms: int) -> ConfigInfos:
         value = ConfigValueInfo(
@@ -236,7 +236,7 @@ def test_validation_hides_passwords_from_readers(world: World) -> None:
 
 
 def test_a_foreign_page_may_not_use_a_browsers_credentials(world: World) -> None:
-    """Browsers send the password that they know with requests of every page."""
+    """A browser sends a password that it knows with the requests of each page."""
     world.herder.configs = {"c": CONFIG}
     for origin, status in (("http://evil", 403), (None, 204)):
         headers = {} if origin is None else {"Origin": origin}
@@ -245,7 +245,7 @@ def test_a_foreign_page_may_not_use_a_browsers_credentials(world: World) -> None
 
 
 def test_a_password_has_a_hash_or_is_the_extensions(tmp_path: Path) -> None:
-    """Users of Apache's extension get their roles; a user without a role is refused."""
+    """Users of Apache's extension get their roles, and a user without a role is refused."""
     credentials = tmp_path / "credentials.properties"
     credentials.write_text("anna=a\nstranger=s\n")
     hashed = hashlib.scrypt(b"b", salt=b"salt", n=2**14, r=8, p=1, dklen=32)
@@ -260,7 +260,7 @@ def test_a_password_has_a_hash_or_is_the_extensions(tmp_path: Path) -> None:
 
 
 def test_a_wrong_password_is_hashed_once_for_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A quick refusal reports nothing to clients elsewhere; few wrong passwords are remembered."""
+    """A quick refusal reveals nothing to other clients, and few wrong passwords are remembered."""
     hashed: list[str] = []
 
     def matches(given: str, written: str) -> bool:
@@ -286,16 +286,16 @@ def test_a_wrong_password_is_hashed_once_for_a_client(monkeypatch: pytest.Monkey
     assert {call(f"guess-{number}") for number in range(7)} == {401}
     assert [call("right"), call("wrong")] == [200, 401]
     assert len(hashed) == 3 + 7 + 1
-    # Nor does the time of a refusal tell which users exist: an unknown one is hashed, too.
+    # The time of a refusal does not reveal which users exist: unknown ones are hashed, too.
     assert call_app(world.app, "GET", "/connectors", None, basic("eve", "right")).status == 401
     assert len(hashed) == 3 + 7 + 2
-    # A new password of the user counts at once, the one that was wrong before too.
+    # A user's new password counts at once, even if it was wrong before.
     user = replace(user, password="scrypt:guess-6")
     assert [call("guess-6"), call("right")] == [200, 401]
 
 
 def test_users_are_read_at_each_request(tmp_path: Path) -> None:
-    """A role counts at once; a file that cannot be read admits no user."""
+    """A changed role counts at once, and an unreadable file admits no user."""
     file = tmp_path / "users.toml"
     file.write_text(users(anna='role = "viewer"'))
     world = World(RestAccess(None, str(file)))
@@ -307,13 +307,13 @@ def test_users_are_read_at_each_request(tmp_path: Path) -> None:
 
 
 def forwarded(world: World, method: str, target: str, body: bytes) -> dict[str, str]:
-    """The headers with which another worker passes a request of anna on."""
+    """Return the headers with which another worker forwards a request of the user anna."""
     caller = Caller(address="10.0.0.7", name="anna")
     return caller.signed(world.herder, method, target, body)
 
 
 def test_another_worker_vouches_for_its_user(world: World) -> None:
-    """The signature covers user, method, target and body; a client cannot make one."""
+    """The signature covers user, method, target and body, and a client cannot make one."""
     body = json.dumps(CONFIG)
     target = "/connectors/c/config?forward=true"
     headers = {"Content-Type": "application/json"}
@@ -342,7 +342,7 @@ def test_another_worker_vouches_for_its_user(world: World) -> None:
     ({"agent.rest.users": USERS, "connect.protocol": "compatible"}, "Must be sessioned"),
 )
 def test_unknown_users_are_refused(properties: dict[str, str], reason: str, tmp_path: Path) -> None:
-    """Before the worker starts."""
+    """The worker does not start with users that are not valid."""
     tokens = tmp_path / "tokens"
     tokens.write_text("t\n")
     given = {key: str(tokens) if value == "/tokens" else value for key, value in properties.items()}
@@ -361,7 +361,7 @@ EXEMPT = {("POST", "/connectors/{connector}/tasks"), ("PUT", "/connectors/{conne
 
 
 def test_every_route_needs_a_password_but_those_of_workers(credentials: Path) -> None:
-    """Health too; an answer of 401 names the scheme."""
+    """Health needs a password too, and the answer 401 names the scheme."""
     app = application(FakeHerder(), access=RestAccess(BasicAuthExtension(str(credentials)), None))
     for route in MAIN_ROUTES:
         path = re.sub("[{}]", "", route.template)
@@ -373,7 +373,7 @@ def test_every_route_needs_a_password_but_those_of_workers(credentials: Path) ->
 
 
 def test_passwords_are_read_at_each_request(credentials: Path) -> None:
-    """A new password counts at once; a file that cannot be read admits no client."""
+    """A new password counts at once, and an unreadable file admits no client."""
     app = application(FakeHerder(), access=RestAccess(BasicAuthExtension(str(credentials)), None))
     credentials.write_text("anna=b\nempty=\n")
     assert call_app(app, "GET", "/", headers=basic("anna", "a")).status == 401
@@ -384,7 +384,7 @@ def test_passwords_are_read_at_each_request(credentials: Path) -> None:
 
 
 def test_the_admin_interface_has_its_own_credentials(credentials: Path, tmp_path: Path) -> None:
-    """With them the extension's do not count there; without them both rules hold."""
+    """The admin interface's credentials replace the extension's; without them both rules apply."""
     tokens = tmp_path / "tokens"
     tokens.write_text("secret\n")
     for admin, headers, status in (
@@ -405,7 +405,7 @@ def test_the_admin_interface_has_its_own_credentials(credentials: Path, tmp_path
 
 @cases("users", "", "# nobody\n", None)
 def test_a_worker_without_users_does_not_start(users: str | None, tmp_path: Path) -> None:
-    """A Java worker would admit every client."""
+    """Without users a Java worker would admit every client, so the worker does not start."""
     jaas, file = tmp_path / "jaas.conf", tmp_path / "credentials.properties"
     if users is not None:
         file.write_text(users)

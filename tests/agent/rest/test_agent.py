@@ -1,4 +1,4 @@
-"""`/agent` over a fake worker: routes, bodies, errors, credentials."""
+"""`/agent` with a fake worker: routes, bodies, errors, credentials."""
 
 import base64
 import json
@@ -33,7 +33,7 @@ class World:
 
 
 def test_the_admin_interface_shows_worker_config_children_and_grants() -> None:
-    """Grants are of the phase that is asked for, else of the worker's own; 400 for another text."""
+    """Grants are of the requested phase, or of the worker's own; another text is a 400."""
     world = World()
     assert world.call("GET", "/agent").json()["state"] == "active"
     expected = [{"name": "group.id", "value": "g", "source": "file"}]
@@ -46,7 +46,7 @@ def test_the_admin_interface_shows_worker_config_children_and_grants() -> None:
 
 
 def test_metrics_are_served_for_prometheus_and_as_json() -> None:
-    """Texts are labels; what is no number is NaN there and null here."""
+    """Texts are labels, and a value that is not a number is NaN for Prometheus and null in JSON."""
     answer = World().call(
         "GET", "/agent/metrics", Accept="text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
     )
@@ -65,7 +65,7 @@ def test_metrics_are_served_for_prometheus_and_as_json() -> None:
 
 
 def test_paths_and_bodies_of_the_admin_interface() -> None:
-    """Stacks are plain text; a drain and its end differ by body; names are decoded."""
+    """Stacks are plain text, the body tells a drain from its end, and names are decoded."""
     answer = World().call("GET", "/agent/tasks/c/0/stacks", Accept="text/plain")
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert answer.text == "Thread MainThread\n"
@@ -80,7 +80,7 @@ def test_paths_and_bodies_of_the_admin_interface() -> None:
 
 @cases("body, force", (None, False), ("{}", False), ('{"force":true}', True))
 def test_a_kill_is_accepted(body: str | None, *, force: bool) -> None:
-    """202; without a body it is not forced."""
+    """A kill is answered with 202, and is not forced without a body."""
     world = World()
     assert world.call("POST", "/agent/tasks/c/0/kill", body).status == 202
     assert world.admin.kills == [(HERE, force)]
@@ -89,7 +89,7 @@ def test_a_kill_is_accepted(body: str | None, *, force: bool) -> None:
 @cases("path", "/agent/tasks/c/0/kill", "/agent/drain")
 @cases("body", "[]", "null", '{"undrian":true}', '{"force":1,"undrain":1}', "{", "\xff")
 def test_a_mistyped_body_does_nothing(path: str, body: str) -> None:
-    """400 in Connect's envelope: a wrong name must not be taken for its absence."""
+    """A wrong member is answered with 400, so that it does not count as a missing one."""
     world = World()
     answer = world.call("POST", path, body)
     assert answer.status == 400
@@ -100,7 +100,7 @@ def test_a_mistyped_body_does_nothing(path: str, body: str) -> None:
 
 @cases("action", ("POST", "kill"), ("GET", "stacks"))
 def test_a_task_that_is_not_here(action: tuple[str, str]) -> None:
-    """409 with the owner's address, 409 without a process, 404 for what does not exist."""
+    """A task elsewhere is 409 with the address, one without a process 409, an unknown one 404."""
     method, verb = action
     world = World()
     elsewhere = world.call(method, f"/agent/tasks/c/1/{verb}")
@@ -112,7 +112,7 @@ def test_a_task_that_is_not_here(action: tuple[str, str]) -> None:
 
 
 def test_without_the_interface_there_is_nothing() -> None:
-    """404, as a Java worker answers."""
+    """Without the interface the answer is 404, as of a Java worker."""
     answer = call_app(application(FakeHerder()), "GET", "/agent", headers=JSON)
     assert answer.status == 404
 
@@ -141,14 +141,14 @@ def guarded(tmp_path: Path) -> World:
 @cases("authorization", "ann:pa:ss", "ümit:schlüssel")
 @pytest.mark.parametrize(("method", "path"), PATHS)
 def test_the_password_opens_all(guarded: World, method: str, path: str, authorization: str) -> None:
-    """Names and passwords of the file, UTF-8."""
+    """Names and passwords of the file may be any UTF-8 text."""
     answer = guarded.call(method, path, Authorization=basic(authorization))
     assert answer.status < 300
 
 
 @cases("token", "Bearer first", "bearer second")
 def test_any_of_the_tokens_opens(guarded: World, token: str) -> None:
-    """So that a new one can be introduced before the old one goes."""
+    """Several tokens count, so that a new one can be introduced before the old one goes."""
     assert guarded.call("GET", "/agent", Authorization=token).status == 200
 
 
@@ -159,7 +159,7 @@ def test_any_of_the_tokens_opens(guarded: World, token: str) -> None:
     basic("empty:"), basic(":"),
 )  # fmt: skip
 def test_wrong_credentials_open_nothing(guarded: World, authorization: str | None) -> None:
-    """401 with both schemes; also on a loopback address."""
+    """Wrong credentials are answered with 401 and both schemes, on a loopback address too."""
     headers = {} if authorization is None else {"Authorization": authorization}
     for method, path in PATHS:
         answer = guarded.call(method, path, **headers)
@@ -172,7 +172,7 @@ def test_wrong_credentials_open_nothing(guarded: World, authorization: str | Non
 
 
 def test_credentials_are_read_at_each_request(tmp_path: Path) -> None:
-    """Changed ones count at once; a file that went away is a server error, no open door."""
+    """Changed credentials count at once, and a missing file is a server error."""
     tokens = tmp_path / "tokens"
     tokens.write_text("old")
     world = World(AdminAccess(token_file=str(tokens)))
@@ -188,7 +188,7 @@ def test_credentials_are_read_at_each_request(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("method", "path"), PATHS)
 def test_without_credentials_other_listeners_are_closed(method: str, path: str) -> None:
-    """401 that names the keys to set."""
+    """The answer 401 names the keys to set."""
     answer = World(AdminAccess()).call(method, path)
     assert answer.status == 401
     assert "agent.admin.basic.auth.file" in (answer.message or "")
@@ -198,7 +198,7 @@ def test_without_credentials_other_listeners_are_closed(method: str, path: str) 
     "headers", {"Origin": "http://evil.example"}, {"Origin": "null"}, {"Host": "evil.example:8083"}
 )
 def test_without_credentials_web_pages_are_not_served(headers: dict[str, str]) -> None:
-    """Neither a foreign page's request nor one under a name that points here."""
+    """A foreign page's request is refused, and so is one under a name that points to this host."""
     world = World()
     assert world.call("POST", "/agent/drain", **headers).status == 401
     assert world.admin.drains == []
@@ -206,12 +206,12 @@ def test_without_credentials_web_pages_are_not_served(headers: dict[str, str]) -
 
 @cases("host", "localhost:8083", "127.0.0.1:8083", "[::1]:8083", "127.9.9.9")
 def test_without_credentials_local_names_are_served(host: str) -> None:
-    """Any client on this host is served."""
+    """Each client on this host is served."""
     assert World().call("GET", "/agent", Host=host).status == 200
 
 
 def test_loopback_addresses_are_found_by_the_bound_address() -> None:
-    """Every interface is not loopback, though it is reached over it too."""
+    """An address of all interfaces is not loopback, although loopback reaches it too."""
     bound = [("127.0.0.1", 1), ("::1", 2), ("0.0.0.0", 3), ("::", 4), ("10.0.0.1", 5)]
     assert loopback_addresses(bound) == {("127.0.0.1", 1), ("::1", 2)}
 
@@ -219,7 +219,7 @@ def test_loopback_addresses_are_found_by_the_bound_address() -> None:
 @cases("key", "basic_file", "token_file")
 @cases("content", None, "", "\n \n")
 def test_unusable_files_are_found_at_start(tmp_path: Path, key: str, content: str | None) -> None:
-    """The file is missing or names no user."""
+    """The worker does not start if the file is missing or names no user."""
     file = tmp_path / "credentials"
     if content is not None:
         file.write_text(content)
@@ -228,7 +228,7 @@ def test_unusable_files_are_found_at_start(tmp_path: Path, key: str, content: st
 
 
 def test_a_change_of_phase_is_answered_before_the_restart() -> None:
-    """202 with what becomes of it; another file is a 409 and restarts nothing."""
+    """The answer is 202 with the effects; a changed file is a 409 and restarts nothing."""
     world = World()
     body = {"phase": "preparing", "run_id": "r", "expect_config_sha256": "s"}
     answer = world.call("POST", "/agent/phase", json.dumps(body))
@@ -250,7 +250,7 @@ def test_a_change_of_phase_is_answered_before_the_restart() -> None:
     '{"phase":"preparing","run_id":"r","expect_config_sha256":"s","force":"x"}',
 )
 def test_a_change_of_phase_is_read_strictly(body: str) -> None:
-    """400, and nothing happens."""
+    """Another body is answered with 400, and nothing is changed."""
     world = World()
     assert world.call("POST", "/agent/phase", body).status == 400
     assert world.admin.phase_changes == []
@@ -263,14 +263,14 @@ def test_a_change_of_phase_is_read_strictly(body: str) -> None:
     ("sinse_ms=1", "sinse_ms is not a parameter"),
 )
 def test_a_mistyped_question_for_logs_is_refused(query: str, text: str) -> None:
-    """An answer to another question would look like an empty log."""
+    """A mistyped parameter is refused: its answer could look like an empty log."""
     answer = World().call("GET", f"/agent/connectors/c/logs?{query}")
     assert answer.status == 400
     assert text in (answer.message or "")
 
 
 def test_with_credentials_a_foreign_web_page_still_changes_nothing(tmp_path: Path) -> None:
-    """A browser that knows them sends them with the requests of any page."""
+    """A browser sends credentials that it knows with the requests of each page."""
     tokens = tmp_path / "tokens"
     tokens.write_text("secret\n")
     world = World(AdminAccess(token_file=str(tokens)))

@@ -1,4 +1,4 @@
-"""Request bodies: what they bind to, and the faults that they name."""
+"""Request bodies: the values that they bind to, and the faults that errors name."""
 
 import json
 
@@ -25,7 +25,7 @@ ENTRIES = st.fixed_dictionaries({}, optional={"partition": MAPS, "offset": MAPS}
 
 @given(config=st.dictionaries(TEXTS, st.none() | TEXTS), indent=st.sampled_from([None, 1]))
 def test_a_flat_map_is_bound_as_it_is(config: dict[str, str | None], indent: int | None) -> None:
-    """Texts and nulls of a config arrive unchanged, in any of the three bodies."""
+    """Texts and nulls of a config arrive unchanged in all three bodies."""
     assert bind_config(json.dumps(config, indent=indent).encode()) == config
     assert bind_task_configs(json.dumps([config], indent=indent).encode()) == (config,)
     request = bind_create_request(json.dumps({"config": config}, indent=indent).encode())
@@ -39,7 +39,7 @@ def test_a_flat_map_is_bound_as_it_is(config: dict[str, str | None], indent: int
     ("null", None), ('"x"', "x"),
 )  # fmt: skip
 def test_a_scalar_becomes_the_text_it_was_written_with(value: str, text: str | None) -> None:
-    """Jackson keeps the text of a number where a text belongs."""
+    """A number in the place of a text keeps its spelling, as with Jackson."""
     config = bind_config(f'{{"a":{value}}}'.encode())
     assert config == {"a": text}
     assert type(config["a"]) is (type(None) if text is None else str)
@@ -58,19 +58,19 @@ def test_a_scalar_becomes_the_text_it_was_written_with(value: str, text: str | N
     ("{} {}", "Extra data .line 1, column 4"),
 )
 def test_an_error_names_place_and_fault(body: str, message: str) -> None:
-    """A person finds the mistake in a long document."""
+    """The error leads a user to the mistake in a long document."""
     with pytest.raises(BodyError, match=message.replace("(line 2, column 5)", r"\(line 2")):
         bind_create_request(body.encode())
 
 
 @cases("encoding", "utf-8-sig", "utf-16", "utf-16-be", "utf-32")
 def test_the_encoding_is_detected(encoding: str) -> None:
-    """JSON may come in any Unicode encoding."""
+    """JSON in each Unicode encoding is read."""
     assert bind_config('{"é":"ü"}'.encode(encoding)) == {"é": "ü"}
 
 
 def test_bodies_without_meaning_are_bad_requests() -> None:
-    """Nothing but brackets, or a number that no offset has; a config has its text."""
+    """Bodies of brackets alone, or with impossible numbers, are answered with 400."""
     for body in (b"[" * 1_000_000, b'{"unknown":' + b"[" * 200_000):
         with pytest.raises(BodyError):
             bind_config(body)
@@ -85,14 +85,14 @@ def test_bodies_without_meaning_are_bad_requests() -> None:
 
 @given(st.lists(ENTRIES, min_size=1, max_size=4), st.sampled_from([None, 1]), st.booleans())
 def test_good_offsets_pass(entries: list[object], indent: int | None, named: bool) -> None:
-    """Blanks between tokens change nothing; the usual form is only quicker."""
+    """White space between tokens changes nothing; the usual form is only read more quickly."""
     body = json.dumps({"offsets": entries}, ensure_ascii=False, indent=indent)
     check_offsets((body if named else f" {body} ").encode("utf-8" if named else "utf-16"))
 
 
 @cases("body", b"{}", b'{"offsets":null}', b'{"offsets":[]}')
 def test_a_body_without_offsets_is_a_bad_request(body: bytes) -> None:
-    """Apache's answer is 400 then, in its own words."""
+    """The answer is 400 with Apache's text."""
     with pytest.raises(BadRequestError, match="need to be provided"):
         check_offsets(body)
 
@@ -112,7 +112,7 @@ def test_a_body_without_offsets_is_a_bad_request(body: bytes) -> None:
     (b'{"offsets":[{}],"offsets":[]}', 'member "offsets" is repeated'),
 )
 def test_bad_offsets_are_refused(body: bytes, message: str) -> None:
-    """Before anything is stopped or fenced; the message names the entry."""
+    """Bad offsets are refused before anything is stopped or fenced, with the entry's name."""
     with pytest.raises(BodyError, match=message):
         check_offsets(body)
 
@@ -122,7 +122,7 @@ CONFIGS = st.none() | st.dictionaries(TEXTS, st.none() | TEXTS, max_size=3)
 
 @given(st.lists(CONFIGS, max_size=9), st.sampled_from(["", " {}"]))
 def test_large_bodies_are_read_singly(found: list[dict[str, str | None] | None], rest: str) -> None:
-    """With the result of a small body; no more than one item's text is decoded at once."""
+    """A large body has the result of a small one, and one item at a time is decoded."""
     body = json.dumps(found) + rest
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bodies, "ITEM_CHARACTERS", 1)
@@ -133,7 +133,7 @@ def test_large_bodies_are_read_singly(found: list[dict[str, str | None] | None],
 
 @cases("body", b"{}  ", b"[{} ", b"[{},]", b"[{}{}]", b'[{"a": 1}]', b"\xff[]")
 def test_large_bodies_of_another_form_fail(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also one with a config that is larger than any record."""
+    """A body with a config that is larger than any record fails too."""
     monkeypatch.setattr(bodies, "ITEM_CHARACTERS", 1)
     monkeypatch.setattr(connector_offsets, "ITEM_CHARACTERS", 4)
     with pytest.raises(BodyError):

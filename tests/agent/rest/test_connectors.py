@@ -1,4 +1,4 @@
-"""Resources of connectors, offsets, and requests between workers over a fake herder."""
+"""Resources of connectors, offsets, and requests between workers, with a fake herder."""
 
 import asyncio
 import json
@@ -61,7 +61,7 @@ def test_create_answers_201_with_location_and_the_submitted_config(herder: FakeH
 def test_initial_state_is_handed_on(
     herder: FakeHerder, text: str | None, state: TargetState | None
 ) -> None:
-    """`initial_state` ignores case, and null is like absent."""
+    """`initial_state` ignores case, and null counts as missing."""
     call(herder, "POST", "/connectors", {"name": "c", "config": CONFIG, "initial_state": text})
     request = herder.submitted[0]
     assert isinstance(request, requests.PutConnectorConfig)
@@ -69,7 +69,7 @@ def test_initial_state_is_handed_on(
 
 
 def test_scalars_of_a_config_become_their_json_text(herder: FakeHerder) -> None:
-    """Numbers and booleans keep the form they were written in."""
+    """Numbers and booleans keep their spelling."""
     body = (
         '{"name":"c","config":{"connector.class":"FileStreamSource","topic":"t","a":1.50,"b":true,'
         '"c":1E+2,"d":-0,"e":123456789012345678901234567890,"f":"\\u00e9\\ud83d\\ude00"}}'
@@ -81,7 +81,7 @@ def test_scalars_of_a_config_become_their_json_text(herder: FakeHerder) -> None:
 
 
 def test_an_existing_name_is_a_conflict_but_its_bad_config_comes_first(herder: FakeHerder) -> None:
-    """Validation precedes the existence check."""
+    """An existing name is answered with 409, but errors of its config come first."""
     herder.configs["c"] = CONFIG
     exists = call(herder, "POST", "/connectors", {"name": "c", "config": CONFIG})
     assert (exists.status, exists.message) == (409, "Connector c already exists")
@@ -97,7 +97,7 @@ def test_an_existing_name_is_a_conflict_but_its_bad_config_comes_first(herder: F
 
 
 def test_put_config_answers_201_only_when_it_created(herder: FakeHerder) -> None:
-    """The status tells a new connector from a changed one; only a new one has a location."""
+    """PUT answers 201 with a location for a new connector, and 200 for a changed one."""
     created = call(herder, "PUT", "/connectors/c/config", CONFIG)
     changed = call(herder, "PUT", "/connectors/c/config", CONFIG)
     assert (created.status, changed.status) == (201, 200)
@@ -106,7 +106,7 @@ def test_put_config_answers_201_only_when_it_created(herder: FakeHerder) -> None
 
 
 def test_patches_hand_nulls_on_and_need_a_body(herder: FakeHerder) -> None:
-    """A null removes a key; an empty body changes nothing. The answer is 200."""
+    """PATCH answers 200; a null removes a key, and an empty body changes nothing."""
     herder.configs["c"] = {**CONFIG, "name": "c"}
     answer = call(herder, "PATCH", "/connectors/c/config", {"file": None, "batch.size": 5})
     assert answer.status == 200
@@ -124,7 +124,7 @@ def test_patches_hand_nulls_on_and_need_a_body(herder: FakeHerder) -> None:
 def test_expand_shows_the_requested_parts_and_leaves_out_connectors_without_status(
     herder: FakeHerder,
 ) -> None:
-    """Any `expand` makes the answer an object; unknown kinds add nothing."""
+    """Each `expand` makes the answer an object, and unknown kinds add nothing."""
     herder.configs = {"a": CONFIG, "b": CONFIG}
     herder.without_status = {"b"}
     assert call(herder, "GET", "/connectors").json() == ["a", "b"]
@@ -138,7 +138,7 @@ def test_expand_shows_the_requested_parts_and_leaves_out_connectors_without_stat
 
 
 def test_statuses_have_apaches_members(herder: FakeHerder) -> None:
-    """In Apache's order; a trace comes last, and only when there is one."""
+    """Members are in Apache's order, and a trace is last, if there is one."""
     herder.configs["c"] = CONFIG
     herder.task_counts["c"] = 1
     assert call(herder, "GET", "/connectors/c/status").text == (
@@ -158,7 +158,7 @@ def test_statuses_have_apaches_members(herder: FakeHerder) -> None:
 
 
 def test_tasks_are_listed_with_their_configs(herder: FakeHerder) -> None:
-    """GET tasks answers ids and raw configs."""
+    """GET tasks answers with ids and raw configs."""
     herder.configs["c"] = CONFIG
     herder.task_counts["c"] = 1
     expected = [{"id": {"connector": "c", "task": 0}, "config": {**CONFIG, "task.class": "T"}}]
@@ -183,7 +183,7 @@ def test_tasks_are_listed_with_their_configs(herder: FakeHerder) -> None:
 def test_restart_flags_choose_the_mode(
     herder: FakeHerder, query: str, status: int, request_: requests.Request
 ) -> None:
-    """Without a flag the connector instance alone is restarted and nothing is answered."""
+    """Without a flag only the connector instance is restarted, and the answer has no body."""
     herder.configs["c"] = CONFIG
     answer = call(herder, "POST", f"/connectors/c/restart{query}")
     assert answer.status == status
@@ -192,7 +192,7 @@ def test_restart_flags_choose_the_mode(
 
 
 def test_state_changes_have_their_statuses(herder: FakeHerder) -> None:
-    """Pause and resume answer 202, stop, delete and task restart 204, all without a body."""
+    """Pause and resume answer 202; stop, delete and a task's restart 204; none has a body."""
     herder.configs["c"] = CONFIG
     herder.task_counts["c"] = 1
     answers = [
@@ -217,7 +217,7 @@ def test_state_changes_have_their_statuses(herder: FakeHerder) -> None:
 
 
 def test_topics_can_be_switched_off(herder: FakeHerder) -> None:
-    """Tracking off is told before reset off."""
+    """The error about tracking comes before the one about resets."""
     herder.topics["c"] = ("t1",)
     assert call(herder, "GET", "/connectors/c/topics").text == '{"c":{"topics":["t1"]}}'
     for settings, method, target, message in (
@@ -242,7 +242,7 @@ def test_topics_can_be_switched_off(herder: FakeHerder) -> None:
 
 
 def test_errors_of_the_herder_have_their_statuses(herder: FakeHerder) -> None:
-    """A conflict is 409, what the herder could not do is 500, both with their text."""
+    """A conflict is 409, and a failure of the herder is 500, both with their texts."""
     for failure, status in (
         (ConflictError("Cannot complete request momentarily"), 409),
         (InternalError("Request cannot be completed because a rebalance is expected"), 500),
@@ -256,7 +256,7 @@ def test_errors_of_the_herder_have_their_statuses(herder: FakeHerder) -> None:
 def test_an_unexpected_failure_is_500_with_its_own_message(
     herder: FakeHerder, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A bug answers one request with 500 and leaves its trace in the log."""
+    """A bug is answered with 500 and leaves its trace in the log."""
     herder.failures[requests.GetConnectorInfo] = ZeroDivisionError("division by zero")
     answer = call(herder, "GET", "/connectors/c")
     assert answer.json() == {"error_code": 500, "message": "division by zero"}
@@ -264,7 +264,7 @@ def test_an_unexpected_failure_is_500_with_its_own_message(
 
 
 def test_a_timed_out_validation_has_no_final_dot(herder: FakeHerder) -> None:
-    """Apache's worker writes that text differently at this endpoint."""
+    """Apache's worker writes this text without a dot at this endpoint only."""
     herder.held = {ConfigInfos, requests.PutConnectorConfig}
     herder.stage = Stage(description="polling", started_ms=0)
     target = "/connector-plugins/FileStreamSource/config/validate"
@@ -276,7 +276,7 @@ def test_a_timed_out_validation_has_no_final_dot(herder: FakeHerder) -> None:
 
 
 def test_validation_answers_200_even_with_errors(herder: FakeHerder) -> None:
-    """Field errors are the content of the answer; alias and full name mean the same plugin."""
+    """Errors of fields are the content of the answer, for a plugin's alias or full name."""
     for plugin, connector_class in (
         ("FileStreamSource", "FileStreamSourceConnector"),
         ("FileStreamSourceConnector", SOURCE_CLASS),
@@ -293,7 +293,7 @@ def test_validation_answers_200_even_with_errors(herder: FakeHerder) -> None:
 
 
 def test_plugins_are_connectors_unless_all_are_asked_for(herder: FakeHerder) -> None:
-    """`connectorsOnly` is true by default; an undefined version is left out."""
+    """`connectorsOnly` is true by default, and an undefined version is left out."""
     assert len(call(herder, "GET", "/connector-plugins").json()) == 2
     everything = call(herder, "GET", "/connector-plugins?connectorsOnly=x").json()
     expected = {"class": "org.apache.kafka.connect.storage.StringConverter", "type": "converter"}
@@ -301,7 +301,7 @@ def test_plugins_are_connectors_unless_all_are_asked_for(herder: FakeHerder) -> 
 
 
 def test_health_reports_the_stage_of_the_worker(herder: FakeHerder) -> None:
-    """A probe that times out is 503 while starting and 500 later, with the stage."""
+    """A probe that times out is answered with 503 at a start and 500 later, with the stage."""
     assert call(herder, "GET", "/health").json()["status"] == "healthy"
     herder.held = {requests.Probe}
     herder.stage = Stage(description="reading", started_ms=1_500, completed_ms=2_000)
@@ -326,14 +326,14 @@ def test_health_reports_the_stage_of_the_worker(herder: FakeHerder) -> None:
 
 
 def test_a_failed_probe_is_an_error_envelope(herder: FakeHerder) -> None:
-    """A worker that shuts down says so with the usual envelope."""
+    """A worker that shuts down answers with the usual error envelope."""
     herder.failures[requests.Probe] = InternalError("Worker is shutting down")
     answer = call(herder, "GET", "/health")
     assert answer.json() == {"error_code": 500, "message": "Worker is shutting down"}
 
 
 def test_requests_do_not_wait_for_one_another(herder: FakeHerder) -> None:
-    """While one request waits for the herder, another is answered."""
+    """Another request is answered while one waits for the herder."""
 
     async def run() -> Answer:
         release = asyncio.Event()
@@ -356,7 +356,7 @@ def test_requests_do_not_wait_for_one_another(herder: FakeHerder) -> None:
 
 @cases("name", ".", "..", " .. ")
 def test_a_name_that_no_path_carries_is_refused(herder: FakeHerder, name: str) -> None:
-    """Clients and proxies resolve it, so the connector could be neither seen nor deleted."""
+    """Clients and proxies resolve such a name, so the connector could not be seen or deleted."""
     created = call(herder, "POST", "/connectors", {"name": name, "config": CONFIG})
     assert created.status == 400
     assert "is not possible" in created.json()["message"]
@@ -383,7 +383,7 @@ def signed(body: bytes) -> dict[str, str]:
 
 
 def test_the_body_that_was_signed_reaches_the_herder(keyed: FakeHerder) -> None:
-    """White space that JSON ignores breaks the signature; the answer is empty."""
+    """White space that JSON ignores breaks the signature, and the answer is empty."""
     answer = call_app(application(keyed), "POST", "/connectors/c/tasks", b"[ ]", signed(b"[]"))
     assert answer.status == 403
     assert keyed.submitted == []
@@ -395,7 +395,7 @@ def test_the_body_that_was_signed_reaches_the_herder(keyed: FakeHerder) -> None:
 
 
 def test_signatures_are_tested_before_existence(keyed: FakeHerder) -> None:
-    """The MAC of a fencing request is that of the empty body; unsigned requests learn nothing."""
+    """Unsigned requests do not learn which connectors exist; a fencing one signs the empty body."""
     answer = call_app(application(keyed), "PUT", "/connectors/c/fence", None, signed(b""))
     assert answer.status == 204
     assert keyed.submitted == [requests.FenceZombies(connector="c")]
@@ -404,7 +404,7 @@ def test_signatures_are_tested_before_existence(keyed: FakeHerder) -> None:
 
 
 def test_without_a_session_key_the_worker_is_not_ready(keyed: FakeHerder) -> None:
-    """A worker that has read no key yet asks for patience."""
+    """A worker without a session key answers that it is not ready yet."""
     keyed.session_key = None
     answer = call_app(application(keyed), "POST", "/connectors/c/tasks", b"[]", signed(b"[]"))
     assert (answer.status, answer.message) == (
@@ -418,14 +418,14 @@ def test_without_a_session_key_the_worker_is_not_ready(keyed: FakeHerder) -> Non
 
 @cases("body", b"null", b"[null]", b'[{"a":"b"},null]')
 def test_null_task_sets_are_refused(keyed: FakeHerder, body: bytes) -> None:
-    """A signed null is still no task set, and changes nothing."""
+    """A signed null is not a task set, and changes nothing."""
     answer = call_app(application(keyed), "POST", "/connectors/c/tasks", body, signed(body))
     assert answer.status == 500
     assert keyed.submitted == []
 
 
 def test_groups_without_sessions_need_no_signature(keyed: FakeHerder) -> None:
-    """Under the older protocols the herder lets everything pass."""
+    """Under older protocols the herder accepts requests without a signature."""
     keyed.signed_requests = False
     assert call_app(application(keyed), "POST", "/connectors/c/tasks", "[]").status == 204
 
@@ -437,7 +437,7 @@ MANY = tuple(
 
 
 def test_offsets_are_listed_as_pairs_of_objects(herder: FakeHerder) -> None:
-    """Partition and offset stand beside each other."""
+    """A listing has pairs of partition and offset."""
     herder.configs["c"] = CONFIG
     answer = call(herder, "GET", "/connectors/c/offsets")
     assert answer.status == 200
@@ -445,7 +445,7 @@ def test_offsets_are_listed_as_pairs_of_objects(herder: FakeHerder) -> None:
 
 
 def test_very_many_offsets_are_one_document(herder: FakeHerder) -> None:
-    """GET sends it in parts; HEAD knows its length."""
+    """GET sends the document in parts, and HEAD knows its length."""
     herder.configs["c"] = CONFIG
     herder.offsets = MANY
     sent = call(herder, "GET", "/connectors/c/offsets")
@@ -458,7 +458,7 @@ def test_very_many_offsets_are_one_document(herder: FakeHerder) -> None:
 
 
 def test_unknown_and_unreadable_offsets_are_errors(herder: FakeHerder) -> None:
-    """Offsets of a deleted connector may still be stored; the text of a failure is the herder's."""
+    """Offsets of a deleted connector may be stored; failures have the herder's text."""
     answer = call(herder, "GET", "/connectors/c/offsets")
     assert (answer.status, answer.message) == (404, "Connector c not found")
     herder.configs["c"] = CONFIG

@@ -1,4 +1,4 @@
-"""The target of requests that belong to another worker."""
+"""The targets of requests that belong to another worker."""
 
 import json
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ NOT_LEADER = NotLeaderError("Only the leader can", target_url=LEADER)
 
 
 class FakeWorkerClient(WorkerClient):
-    """Answers with `outcome`, and keeps what was sent."""
+    """A client that answers with `outcome`, and keeps the requests."""
 
     def __init__(self, outcome: WorkerResponse | Exception) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ DONE = WorkerResponse(204, None)
 def test_a_request_for_another_worker_is_forwarded(
     method: str, target: str, body: object, response: WorkerResponse, sent_body: object, rest: str
 ) -> None:
-    """Method, path, rebuilt query and body go to the leader; its answer comes back."""
+    """Method, path, rebuilt query and body go to the leader, whose answer comes back."""
     client = FakeWorkerClient(response)
     answer = call(NOT_LEADER, client, method, f"/{target}", body)
     assert answer.status == response.status
@@ -130,7 +130,7 @@ def test_a_request_for_another_worker_is_forwarded(
 
 
 def test_what_is_forwarded_keeps_location_and_authorization() -> None:
-    """The client knows the worker that was asked; signatures stay behind."""
+    """The location names the worker that the client asked, and signatures are not forwarded."""
     client = FakeWorkerClient(WorkerResponse(201, INFO))
     answer = call(NOT_LEADER, client, "PUT", "/connectors/c/config", CONFIG)
     assert answer.headers["location"] == "http://worker:8083/connectors/c"
@@ -142,7 +142,7 @@ def test_what_is_forwarded_keeps_location_and_authorization() -> None:
 
 @cases("forward, next_forward", ("", "true"), ("?forward=TRUE", "false"))
 def test_a_hop_allows_one_more_hop_at_most(forward: str, next_forward: str) -> None:
-    """A client's request may be sent on once by the worker it is sent to."""
+    """A client's request may be forwarded once more by the worker that receives it."""
     client = FakeWorkerClient(DONE)
     call(NOT_LEADER, client, "DELETE", f"/connectors/c{forward}")
     assert client.sent[0][1] == f"{LEADER}connectors/c?forward={next_forward}"
@@ -150,7 +150,7 @@ def test_a_hop_allows_one_more_hop_at_most(forward: str, next_forward: str) -> N
 
 @cases("value", "false", "no", "")
 def test_a_request_that_has_hopped_twice_is_a_conflict(value: str) -> None:
-    """`forward=false`, and what is not true, ends the journey."""
+    """`forward=false`, and each value other than true, ends the forwarding."""
     client = FakeWorkerClient(DONE)
     answer = call(NOT_LEADER, client, "DELETE", f"/connectors/c?forward={value}")
     assert (answer.status, answer.message) == (
@@ -181,13 +181,13 @@ def test_an_unknown_target_is_a_conflict(failure: Exception) -> None:
     (InternalError("IO Error"), 500, {"error_code": 500, "message": "IO Error"}),
 )
 def test_errors_of_targets_pass(failure: Exception, status: int, envelope: dict[str, Any]) -> None:
-    """Status, code and message of the other worker reach the client as they are."""
+    """The client gets the other worker's status, code and message."""
     answer = call(NOT_LEADER, FakeWorkerClient(failure), "DELETE", "/connectors/c")
     assert (answer.status, answer.json()) == (status, envelope)
 
 
 def test_an_invalid_config_is_sent_to_the_leader() -> None:
-    """The leader validates; a follower does not validate the same config before it."""
+    """Only the leader validates a config; a follower forwards it without validation."""
     client = FakeWorkerClient(WorkerResponse(200, INFO))
     answer = call(NOT_LEADER, client, "PUT", "/connectors/c/config", {"a": "b"})
     assert answer.status == 200
@@ -207,6 +207,6 @@ def test_any_printable_name_survives_a_hop(name: str) -> None:
 
 @cases("target", "http://leader:1", "http://leader:1/")
 def test_the_target_may_end_with_a_slash(target: str) -> None:
-    """No URL ever holds two slashes in a row."""
+    """A URL never has two slashes in a row."""
     request = ForwardableRequest(method="POST", path=("connectors",))
     assert forward_url(target, request) == "http://leader:1/connectors?forward=true"

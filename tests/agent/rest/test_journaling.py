@@ -1,4 +1,4 @@
-"""The journal of changing requests and the keys of passwords, over fake herders."""
+"""The journal of changing requests and the keys of passwords, with fake herders."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ USERS = "\n".join(
 
 
 class Records:
-    """A journal in memory; `failing`: nothing can be written."""
+    """A journal in memory; `failing`: writes fail."""
 
     def __init__(self) -> None:
         self.written: list[bytes] = []
@@ -91,7 +91,7 @@ def world() -> World:
 
 
 def test_a_record_says_who_has_changed_what_from_where(world: World) -> None:
-    """With the configs before and after, the target states and the answer."""
+    """A record has the configs before and after, the target states and the answer."""
     world.call("POST", "/connectors", {"name": "c", "config": CONFIG})
     world.call("PUT", "/connectors/c/config?forward=x", {**CONFIG, "topic": "u"})
     world.call("PUT", "/connectors/c/pause")
@@ -124,7 +124,7 @@ def test_a_record_says_who_has_changed_what_from_where(world: World) -> None:
 
 
 def test_refused_changes_are_recorded_and_reads_are_not(world: World) -> None:
-    """A wrong config with its message; a role that is not enough never reaches a connector."""
+    """A refused config is recorded with its error, and so is a user without the needed role."""
     assert world.call("PUT", "/connectors/c/config", {"topic": "t"}).status == 400
     assert world.call("PUT", "/connectors/c/config", CONFIG, user="viewer").status == 403
     assert world.call("GET", "/connectors").status == 200
@@ -138,7 +138,7 @@ def test_refused_changes_are_recorded_and_reads_are_not(world: World) -> None:
 
 
 def test_no_record_contains_a_secret(world: World) -> None:
-    """By name, in addresses, in bodies that were refused, and where a message repeats it."""
+    """Secrets are hidden by name, in addresses, in refused bodies, and in errors."""
     secret = {
         **CONFIG,
         "db.password": SECRET,
@@ -163,7 +163,7 @@ def test_no_record_contains_a_secret(world: World) -> None:
 def test_a_change_that_cannot_be_recorded_is_answered_and_logged(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It has happened; the log holds the record."""
+    """The change has happened, so the log holds the record that the journal lacks."""
     world.records.failing = True
     assert world.call("PUT", "/connectors/c/config", CONFIG).status == 201
     (logged,) = [r for r in caplog.records if "not in the journal" in r.getMessage()]
@@ -171,7 +171,7 @@ def test_a_change_that_cannot_be_recorded_is_answered_and_logged(
 
 
 def test_changes_of_a_connector_link_to_each_other(world: World) -> None:
-    """At once by many clients: each record begins where the one before ended."""
+    """Each record begins where the one before ended, also with many clients at once."""
 
     async def change(number: int) -> None:
         await acall_app(
@@ -217,7 +217,7 @@ class Leader(WorkerClient):
 
 @cases("journaled", True, False)
 def test_the_worker_that_carries_out_a_change_records_it(*, journaled: bool) -> None:
-    """A Java leader does not: the worker that has asked it records what it has answered."""
+    """An agent as leader records its change, and a forwarding agent that of a Java leader."""
     world = World(Leader(journaled=journaled))
     world.herder.configs = {"c": CONFIG}
     world.herder.failures = {
@@ -229,7 +229,7 @@ def test_the_worker_that_carries_out_a_change_records_it(*, journaled: bool) -> 
 
 
 def test_the_journal_is_read_by_what_a_user_may_see(world: World) -> None:
-    """Selected by connector, user and number; records of the worker are for unlimited users."""
+    """Records are selected by connector, user and number; the worker's are for unlimited users."""
     for name in ("orders-1", "stock"):
         world.call("PUT", f"/connectors/{name}/config", {**CONFIG, "name": name})
     world.call("PUT", "/admin/loggers/root", {"level": "DEBUG"})
@@ -247,7 +247,7 @@ def test_the_journal_is_read_by_what_a_user_may_see(world: World) -> None:
 
 
 def test_every_changing_route_is_recorded(world: World) -> None:
-    """None is left out by omission, but for validation and requests of workers."""
+    """All changing routes are recorded, but for validation and requests of workers."""
     values = {"connector": "c", "task": "0", "plugin": "p", "logger": "root"}
     unrecorded = []
     for route in (*MAIN_ROUTES, *ADMIN_ROUTES):
@@ -265,7 +265,7 @@ def test_every_changing_route_is_recorded(world: World) -> None:
 
 
 def test_a_journal_in_a_file_survives_a_cut_line(tmp_path: Path) -> None:
-    """Only its owner reads it; what a crash has cut spoils no other line."""
+    """The file is readable by its owner only, and a cut line spoils no other line."""
     path = tmp_path / "journal"
     journal = ChangesFile(path)
     journal.start()
@@ -281,14 +281,14 @@ def test_a_journal_in_a_file_survives_a_cut_line(tmp_path: Path) -> None:
 
 
 def numbers_of(journal: ChangesFile) -> list[int]:
-    """The numbers under which records are found; each record is its first number."""
+    """Return the numbers of the records that are found."""
     found = list(journal.read(0, 0))
     assert all(int(record) == number for number, record in found)
     return [number for number, _ in found]
 
 
 def test_records_keep_their_numbers_when_full_files_are_renamed_and_deleted(tmp_path: Path) -> None:
-    """The newest five and the file itself are read; another process goes on with the numbers."""
+    """The newest five files and the current one are read, and numbers go on in another process."""
     path = tmp_path / "journal"
     for number in range(20):
         journal = ChangesFile(path, full_bytes=6)
@@ -302,7 +302,7 @@ def test_records_keep_their_numbers_when_full_files_are_renamed_and_deleted(tmp_
 
 
 def test_a_reader_sees_a_file_that_is_renamed_meanwhile(tmp_path: Path) -> None:
-    """No record is left out, or read twice under another number."""
+    """While a file is renamed, no record is left out or read twice."""
     journal = ChangesFile(tmp_path / "journal", full_bytes=6)
     for number in range(3):
         journal.write("c", b"%d" % number)
@@ -316,7 +316,7 @@ def test_a_reader_sees_a_file_that_is_renamed_meanwhile(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_renamed_grows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As in a directory of root: a warning, and no record is lost. Files of others are left."""
+    """If a file cannot be renamed, a warning is logged, and no record is lost."""
     (tmp_path / "journal.from-1.gz").touch()
     (tmp_path / "journal.1").write_bytes(b"100\n")
 
@@ -339,7 +339,7 @@ PINNED = {"connector.class": SOURCE_CLASS, "pin": "planted-hunter2"}
 
 
 class Describing(FakeHerder):
-    """`fails`: no class can be described. `asked`: the classes, in order."""
+    """A herder that describes classes, or fails; `asked` lists the classes in order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -375,7 +375,7 @@ def keys() -> KeysWorld:
 def test_a_class_that_cannot_be_described_is_asked_about_again_after_a_wait(
     keys: KeysWorld,
 ) -> None:
-    """However many answers need it, and for new connectors of the class too."""
+    """The wait is one for all answers and all connectors of the class."""
     for count in range(1, 4):
         keys.herder.configs = {f"c{number}": PINNED for number in range(count)}
         assert keys.secrets() == set()
@@ -387,7 +387,7 @@ def test_a_class_that_cannot_be_described_is_asked_about_again_after_a_wait(
 
 
 def test_a_described_class_counts_for_the_next_answer(keys: KeysWorld) -> None:
-    """Also if another request than the answer's has asked, in the middle of the wait."""
+    """The description counts although another request has asked for it."""
     keys.herder.configs = {"c": PINNED, "d": {**PINNED, "connector.class": "other"}}
     assert keys.secrets() == set()
     keys.herder.fails = False
@@ -400,7 +400,7 @@ def test_a_described_class_counts_for_the_next_answer(keys: KeysWorld) -> None:
 
 
 def test_classes_that_cannot_be_described_do_not_pile_up(keys: KeysWorld) -> None:
-    """Each is forgotten after its wait."""
+    """Each class is forgotten after its wait."""
     for number in range(100):
         keys.of(f"class-{number}")
         keys.now_s += ASKED_AGAIN_AFTER_S / 2

@@ -1,4 +1,4 @@
-"""`/admin/loggers` over a fake herder."""
+"""`/admin/loggers` with a fake herder."""
 
 import logging
 
@@ -21,7 +21,7 @@ def put(herder: FakeHerder, target: str, level: str) -> Answer:
 
 
 def test_a_change_answers_the_changed_loggers_and_shows_in_the_list() -> None:
-    """PUT lists what changed, GET shows level and time; null means never changed."""
+    """PUT lists the changed loggers; GET shows level and time, null without a change."""
     herder = FakeHerder()
     assert put(herder, "a.b", "debug").text == '["a.b"]'
     assert put(herder, "a.b", "DEBUG").text == "[]"
@@ -35,7 +35,7 @@ def test_a_change_answers_the_changed_loggers_and_shows_in_the_list() -> None:
 
 
 def test_scopes_of_a_change(caplog: pytest.LogCaptureFixture) -> None:
-    """The cluster's is applied by its readers; an unknown one means this worker, with a warning."""
+    """Readers apply a change of the cluster; an unknown scope means this worker, with a warning."""
     herder = FakeHerder()
     answer = put(herder, "a?scope=CLUSTER", "trace")
     assert (answer.status, answer.body) == (204, b"")
@@ -51,7 +51,7 @@ def test_scopes_of_a_change(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_a_refused_level_creates_no_logger() -> None:
-    """A failed PUT leaves the list as it was."""
+    """A failed PUT leaves the list unchanged."""
     herder = FakeHerder()
     assert put(herder, "a", "nope").status == 404
     assert list(herder.loggers()) == ["root"]
@@ -73,7 +73,7 @@ PAGES = {
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_foreign_web_page_changes_no_level(page: str) -> None:
-    """`access.control.allow.origin` permits pages; other clients send no origin."""
+    """`access.control.allow.origin` permits pages, and other clients send no origin."""
     host, origin, status = PAGES[page]
     herder = FakeHerder()
     policy = CrossOriginPolicy.parse("https://ui.example", "")
@@ -82,6 +82,6 @@ def test_a_foreign_web_page_changes_no_level(page: str) -> None:
     answer = call_app(app, "PUT", "/admin/loggers/a", '{"level":"DEBUG"}', headers)
     assert (answer.status, "a" in herder.loggers()) == (status, status == 200)
     assert call_app(app, "GET", "/admin/loggers", headers=headers).status == 200
-    # Apache's clients reach the worker by any name.
+    # Apache's clients reach the worker under any name.
     headers = {"Content-Type": "application/json", "Host": "alias.example:8083"}
     assert call_app(app, "PUT", "/admin/loggers/b", '{"level":"DEBUG"}', headers).status == 200

@@ -28,7 +28,7 @@ def headers(
 
 
 def test_origins_count_as_set() -> None:
-    """Without the setting they are not looked at; `*` allows and echoes any."""
+    """Without the setting origins do not matter; `*` allows and repeats each origin."""
     answered = headers("/connectors", {"Origin": "http://a.example"}, origins="  ")
     assert not {"vary", "access-control-allow-origin"} & set(answered)
     answered = headers("/connectors", {"Origin": "http://any.example"}, origins="*")
@@ -43,7 +43,7 @@ def test_origins_count_as_set() -> None:
     ("http://c.example http://a.example", True), ("", False),
 )  # fmt: skip
 def test_allowed_origins_are_echoed(origin: str, allowed: bool) -> None:
-    """The answer repeats the origin, whatever its status, and varies with it."""
+    """The answer repeats an allowed origin at any status, and varies with it."""
     for target in ("/connectors", "/nope"):
         answered = headers(target, {"Origin": origin})
         assert answered.get("access-control-allow-origin") == (origin if allowed else None)
@@ -52,7 +52,7 @@ def test_allowed_origins_are_echoed(origin: str, allowed: bool) -> None:
 
 @cases("methods, listed", ("", "GET,POST,HEAD"), ("PUT, GET", "PUT,GET"))
 def test_preflights_are_answered_and_routed(methods: str, listed: str) -> None:
-    """A preflight gets the CORS headers and still the answer of its path."""
+    """A preflight gets the CORS headers and the answer of its path."""
     answered = headers("/connectors", PREFLIGHT, method="OPTIONS", methods=methods)
     assert answered["access-control-allow-methods"] == listed
     assert answered["access-control-allow-headers"] == "Content-Type"
@@ -63,7 +63,7 @@ def test_preflights_are_answered_and_routed(methods: str, listed: str) -> None:
 
 
 def test_rules_put_headers_on_every_answer() -> None:
-    """Errors and refused paths have them too."""
+    """Errors and refused paths have the headers too."""
     rules = parse_header_rules('set X-One: 1, "add X-Two: a, b"')
     app = application(FakeHerder(), header_rules=rules)
     for target in ("/", "/nope", "/a%2Fb"):
@@ -72,7 +72,7 @@ def test_rules_put_headers_on_every_answer() -> None:
 
 
 def test_set_replaces_add_appends_and_dates_count_from_now() -> None:
-    """The four actions, in order."""
+    """The four actions are applied in order, and dates count from now."""
     response = MutableHeaders()
     rules = parse_header_rules(
         "set A: 1, set A: 2, add B: 1, add B: 2, setDate Expires: 60000, addDate Expires: -1000"

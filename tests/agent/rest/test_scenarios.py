@@ -1,4 +1,4 @@
-"""Answers of Apache's worker, asked of the application over a fake herder."""
+"""Answers of Apache's worker, compared with the application's over a fake herder."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.support.rest_scenarios import SCENARIOS, Scenario
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_answers_are_those_of_apaches_worker(scenario: Scenario) -> None:
-    """A request that needs nothing of the cluster gets Apache's status, text and headers."""
+    """Requests that need no cluster have Apache's status, text and headers."""
     herder = FakeHerder()
     herder.session_key = SessionKey(key=bytes(32), algorithm="HmacSHA256", created_ms=0)
     answer = call_app(
@@ -29,7 +29,7 @@ def test_answers_are_those_of_apaches_worker(scenario: Scenario) -> None:
 def test_a_request_that_is_refused_before_routing_gets_the_usual_body(
     target: str, content_type: str, message: str
 ) -> None:
-    """Apache's worker answers with a page of HTML."""
+    """Apache's worker answers such a request with an HTML page, and ours with the usual body."""
     answer = call_app(
         application(FakeHerder()), "GET", target, None, {"Content-Type": content_type}
     )

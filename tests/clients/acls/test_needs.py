@@ -1,4 +1,4 @@
-"""Needs follow from configurations, the phase and the existing topics."""
+"""The needs that follow from configs, the phase and the existing topics."""
 
 from dataclasses import replace
 
@@ -45,7 +45,7 @@ def with_config(**changes: str) -> ClusterFacts:
 
 
 def test_a_phase_includes_the_needs_of_earlier_phases() -> None:
-    """And the leader's id from preparing on, the tasks' ids from enabled on."""
+    """The leader's id is needed from preparing on, and the tasks' ids from enabled on."""
     by_phase = [{need.rule.id for need in needs(phase=phase)} for phase in Phase]
     assert by_phase[0] < by_phase[1] < by_phase[2]
     assert by_phase[1] - by_phase[0] == {"W7"}
@@ -53,7 +53,7 @@ def test_a_phase_includes_the_needs_of_earlier_phases() -> None:
 
 
 def test_transactional_ids_have_the_workers_names() -> None:
-    """`<group>-<connector>-<task>`, `connect-cluster-<group>`, and KIP-875's."""
+    """The ids are `<group>-<connector>-<task>`, `connect-cluster-<group>`, and KIP-875's."""
     assert texts("X1") == ["Write TransactionalId g-c-0", "Write TransactionalId g-c-1"]
     assert texts("W7") == ["Write TransactionalId connect-cluster-g"]
     assert texts("X3") == ["Write TransactionalId g-c-0"]
@@ -61,7 +61,7 @@ def test_transactional_ids_have_the_workers_names() -> None:
 
 
 def worker_with(name: str, *users: tuple[str, str]) -> WorkerFacts:
-    """Another worker of the group, with users of its own for the clients below some prefixes."""
+    """Return another worker of the group, with users of its own for some clients."""
     changed = {f"{prefix}sasl.jaas.config": jaas(user) for prefix, user in users}
     return replace(WORKER, name=name, properties={**WORKER.properties, **changed})
 
@@ -71,7 +71,7 @@ def whose(rule: str, facts: ClusterFacts) -> list[tuple[str, str | None]]:
 
 
 def test_a_connectors_clients_are_those_of_every_worker() -> None:
-    """Its tasks run on any of them, and any leader fences: who differs needs the grant as well."""
+    """Any worker may run and fence a connector's tasks, so the principals of all need the grant."""
     alike = replace(FACTS, workers=(WORKER, worker_with("w2"), worker_with("w3")))
     assert [n for n in needs(alike) if n.owner in "cs"] == [n for n in needs() if n.owner in "cs"]
     other = worker_with("w2", ("", "worker2"), ("producer.", "writer2"))
@@ -86,7 +86,7 @@ def test_a_connectors_clients_are_those_of_every_worker() -> None:
 
 
 def test_overrides_of_a_connector_are_the_same_on_every_worker() -> None:
-    """So are principals that the user names."""
+    """A connector's overrides, and principals that the user names, hold on every worker."""
     other = worker_with("w2", ("", "worker2"), ("producer.", "writer2"))
     facts = replace(
         with_config(producer_override_sasl_jaas_config=jaas("own")), workers=(WORKER, other)
@@ -97,7 +97,7 @@ def test_overrides_of_a_connector_are_the_same_on_every_worker() -> None:
 
 
 def test_the_leaders_id_may_be_an_own_one() -> None:
-    """`agent.leader.transactional.id` stands for it in every table, and may collide."""
+    """`agent.leader.transactional.id` replaces the leader's id everywhere, and may collide."""
     properties = {**WORKER.properties, "agent.leader.transactional.id": "g-c-1"}
     facts = replace(FACTS, workers=(replace(WORKER, properties=properties),), tool="User:tool")
     assert texts("W7", facts) == ["Write TransactionalId g-c-1"]
@@ -110,7 +110,7 @@ def test_the_leaders_id_may_be_an_own_one() -> None:
     (2, "10", None, 10), (2, "2", 10, 10), (12, "2", 1, 12), (0, "1", None, 1),
 )  # fmt: skip
 def test_ids_cover_all_tasks(tasks: int, tasks_max: str, fenced: int | None, ids: int) -> None:
-    """A connector that shrank from 10 tasks to 2 has 10 to fence."""
+    """A connector that shrank from 10 tasks to 2 has 10 tasks to fence."""
     facts = with_source(
         tasks=tasks, fenced_tasks=fenced, config={**SOURCE.config, "tasks.max": tasks_max}
     )
@@ -118,7 +118,7 @@ def test_ids_cover_all_tasks(tasks: int, tasks_max: str, fenced: int | None, ids
 
 
 def test_topics_that_a_sink_has_read_or_transformed_are_asked_for() -> None:
-    """From its history or --topic; names after transformations are not guessed."""
+    """Topics are of the history or of --topic; names after transformations are not guessed."""
     sink = replace(SINK, topics=("seen", "more"))
     facts = replace(FACTS, connectors=(sink,))
     assert texts("K2", facts) == ["Read Topic more", "Read Topic records", "Read Topic seen"]
@@ -129,14 +129,14 @@ def test_topics_that_a_sink_has_read_or_transformed_are_asked_for() -> None:
 
 
 def test_fencing_a_single_task_is_not_a_blocker() -> None:
-    """One task before and after needs no fencing; a later change of the count does."""
+    """One task before and after needs no fencing, but a later change of the number does."""
     single = with_source(tasks=1, config={**SOURCE.config, "tasks.max": "1"})
     assert {n.severity for n in needs(single) if n.rule.id == "X2"} == {NeedSeverity.WARNING}
     assert {n.severity for n in needs() if n.rule.id == "X2"} == {NeedSeverity.BLOCKER}
 
 
 def test_offsets_topics_are_needed_and_created_where_they_lack() -> None:
-    """An own one in every phase; at enabled connectors use the worker's themselves."""
+    """A connector's own offsets topic is needed in each phase, and the worker's at enabled."""
     assert texts("O1") == ["Write Topic offsets"]
     assert texts("O1", phase=Phase.PREPARING) == []
     facts = with_config(offsets_storage_topic="own")
@@ -152,7 +152,7 @@ def test_offsets_topics_are_needed_and_created_where_they_lack() -> None:
 
 
 def test_topic_creation_is_done_by_the_admin_client() -> None:
-    """With `topic.creation.*`, unless the worker forbids it."""
+    """The admin client creates topics with `topic.creation.*`, unless the worker forbids it."""
     facts = replace(
         with_config(topic_creation_default_partitions="1"), existing_topics={"": INTERNAL}
     )
@@ -164,7 +164,7 @@ def test_topic_creation_is_done_by_the_admin_client() -> None:
 
 
 def test_a_sink_reads_its_topics_in_its_group() -> None:
-    """All of `topics`, and what `topics.regex` matches as a whole."""
+    """A sink reads all of `topics`, and topics whose whole names match `topics.regex`."""
     assert texts("K1") == ["Read Group connect-s"]
     assert texts("K2") == ["Read Topic more", "Read Topic records"]
     pattern = ConnectorFacts(name="s", type="sink", config={"topics.regex": "rec.*"})
@@ -176,7 +176,7 @@ def test_a_sink_reads_its_topics_in_its_group() -> None:
 
 
 def test_groups_and_dead_letter_queues_of_a_sink_are_its_clients() -> None:
-    """A group of the connector, else the worker's; the queue is looked for and written."""
+    """The group is the connector's, else the worker's; the queue is described and written."""
     sink = replace(SINK, config={"topics": "t", "consumer.override.group.id": "mine"})
     assert texts("K1", replace(FACTS, connectors=(sink,))) == ["Read Group mine"]
     worker = replace(WORKER, properties={**WORKER.properties, "consumer.group.id": "theirs"})
@@ -193,7 +193,7 @@ def principals(facts: ClusterFacts, rule: str) -> set[str | None]:
 
 
 def test_each_client_has_its_own_principal() -> None:
-    """From its own layer: overrides, then the prefix; only admin clients inherit the rest."""
+    """Overrides come before the prefix, and only admin clients inherit the worker's other keys."""
     facts = with_source(
         config={**SOURCE.config, "producer.override.sasl.jaas.config": jaas("override")}
     )
@@ -204,7 +204,7 @@ def test_each_client_has_its_own_principal() -> None:
 
 
 def test_producers_do_not_inherit_the_workers_credentials() -> None:
-    """A worker with SASL whose producers have no settings connects them in the clear."""
+    """Producers without own settings connect without SASL, even if the worker uses it."""
     properties = {
         key: value for key, value in WORKER.properties.items() if not key.startswith("producer.")
     }
@@ -214,7 +214,7 @@ def test_producers_do_not_inherit_the_workers_credentials() -> None:
 
 
 def test_a_principal_that_is_not_known_is_asked_for() -> None:
-    """A reference to a secret tells no name; what the user says does."""
+    """A reference to a secret does not show a principal, but the user can name it."""
     facts = with_source(
         config={**SOURCE.config, "producer.override.sasl.jaas.config": "${file:/run/secrets:jaas}"}
     )
@@ -227,7 +227,7 @@ def test_a_principal_that_is_not_known_is_asked_for() -> None:
 
 
 def test_principals_reported_by_a_worker_outweigh_masked_properties() -> None:
-    """An agent masks its JAAS configuration, and tells whom it connects as."""
+    """An agent masks its JAAS configuration, and reports its principals."""
     masked = {**WORKER.properties, "sasl.jaas.config": "[hidden]"}
     worker = WorkerFacts(
         name="w", properties=masked, principals={Role.WORKER: "User:told", Role.ADMIN: "User:adm"}
@@ -238,7 +238,7 @@ def test_principals_reported_by_a_worker_outweigh_masked_properties() -> None:
 
 
 def test_a_connectors_cluster_is_a_set_of_addresses() -> None:
-    """Its clients are checked there, and have to agree; the order does not matter."""
+    """The addresses of a connector's clients have to agree, in any order."""
     other = {"producer.override.bootstrap.servers": "other:9092"}
     facts = with_source(config={**SOURCE.config, **other})
     assert {n.servers for n in needs(facts) if n.rule.id == "X1"} == {"other:9092"}
@@ -252,14 +252,14 @@ def test_a_connectors_cluster_is_a_set_of_addresses() -> None:
 
 
 def test_every_worker_needs_the_leaders_id() -> None:
-    """Each worker may be elected and then uses the id."""
+    """Each worker may become leader and then uses the id."""
     facts = replace(FACTS, workers=(WORKER, replace(WORKER, name="w2")))
     owners = [need.owner for need in needs(facts) if need.rule.id == "W7"]
     assert owners == ["w", "w2"]
 
 
 def test_colliding_ids_are_reported() -> None:
-    """KIP-875's id of `c-0` is task 0's of `c`; task 0 of `cluster-x` of the group `connect`."""
+    """KIP-875's id of `c-0` is that of task 0 of `c`, and the leader's may be a task's."""
     clash = replace(SOURCE, name="c-0")
     assert "g-c-0 belongs to c and c-0" in notes(replace(FACTS, connectors=(SOURCE, clash)))
     worker = replace(WORKER, properties={**WORKER.properties, "group.id": "g"})
@@ -267,7 +267,7 @@ def test_colliding_ids_are_reported() -> None:
 
 
 def test_simulated_old_brokers_alone_have_rows_of_their_own() -> None:
-    """Simulated: IdempotentWrite was needed before 2.8, and is a warning."""
+    """IdempotentWrite was needed before 2.8, and is a warning for simulated old brokers."""
     old = replace(FACTS, old_brokers=True)
     assert not {"W8", "X5p", "X5a"} & {need.rule.id for need in needs()}
     found = [need for need in needs(old) if need.rule.id in {"W8", "X5p", "X5a"}]
@@ -313,12 +313,12 @@ def test_the_tools_own_needs_are_listed_when_it_is_known() -> None:
     ),
 )
 def test_principals_of_configurations(config: dict[str, str | None], principal: str | None) -> None:
-    """SASL tells a name, TLS and references do not."""
+    """SASL shows a principal; TLS and references do not."""
     assert principal_of(config) == principal
 
 
 def test_agents_read_the_workers_offsets_topic_themselves() -> None:
-    """Connectors' right to read it is needed by Apache's workers only."""
+    """Only Apache's workers need a connector's right to read the topic."""
     agents = replace(FACTS, workers=(replace(WORKER, is_agent=True),))
     mild = {"O2", "O3"}
     for facts, severity in ((FACTS, NeedSeverity.BLOCKER), (agents, NeedSeverity.WARNING)):

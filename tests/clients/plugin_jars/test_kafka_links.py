@@ -1,4 +1,4 @@
-"""Links of Java plugins to Kafka, with jars that are made without Java."""
+"""Links of Java plugins to Kafka, with jars that the tests make without Java."""
 
 from pathlib import Path
 
@@ -20,14 +20,14 @@ MK_SET = ("mkSet", "([Ljava/lang/Object;)Ljava/util/Set;")
 
 
 def links(tmp_path: Path, **classes: bytes) -> KafkaLinks:
-    """Of a jar; a connector `a.Main` names `a.Used`."""
+    """Return the links of a jar in which a connector `a.Main` names `a.Used`."""
     main = class_file("a.Main", SOURCE_CONNECTOR, names=("a.Used",))
     named = {"a.Main": main} | {f"a.{name}": content for name, content in classes.items()}
     return read_links([make_jar(tmp_path / "plugin.jar", named)])
 
 
 def test_what_a_release_lacks_is_named_with_its_user(tmp_path: Path) -> None:
-    """A class that Kafka 4.4 moved, a method that 4.0 removed from a class that stayed."""
+    """Findings name a class that Kafka 4.4 moved, and a method that 4.0 removed."""
     found = links(tmp_path, Used=class_file("a.Used", names=(SANITIZER,)))
     assert found.missing(kafka_api(), "4.3") == []
     assert found.missing(kafka_api(), "4.4.0") == [Missing(SANITIZER, "a.Used", "4.3")]
@@ -39,7 +39,7 @@ def test_what_a_release_lacks_is_named_with_its_user(tmp_path: Path) -> None:
 
 
 def test_kafkas_own_connectors_are_plugins_like_others(tmp_path: Path) -> None:
-    """connect-file of 4.3 does not run with 4.4."""
+    """Kafka's own connect-file of 4.3 does not run with 4.4."""
     name = "org.apache.kafka.connect.file.FileStreamSourceConnector"
     links = read_links(
         [
@@ -53,7 +53,7 @@ def test_kafkas_own_connectors_are_plugins_like_others(tmp_path: Path) -> None:
 
 
 def test_only_reached_classes_of_kafka_count(tmp_path: Path) -> None:
-    """Jars hold classes for other programs; Kafka Streams is not part of Connect."""
+    """Classes for other programs do not count, and Kafka Streams is not part of Connect."""
     found = links(tmp_path, Other=class_file("a.Other", names=(SANITIZER,)))
     assert found.missing(kafka_api(), "4.4") == []
     used = class_file("a.Used", names=("org.apache.kafka.streams.KafkaStreams",))
@@ -61,7 +61,7 @@ def test_only_reached_classes_of_kafka_count(tmp_path: Path) -> None:
 
 
 def test_a_class_is_reached_by_its_name_in_a_text(tmp_path: Path) -> None:
-    """Code may load classes by name."""
+    """A class counts if a reached class has its name in a text, since code may load it so."""
     named = class_file("a.Used", names=("a.b.Loaded",))
     jar = make_jar(
         tmp_path / "plugin.jar",
@@ -75,7 +75,7 @@ def test_a_class_is_reached_by_its_name_in_a_text(tmp_path: Path) -> None:
 
 
 def test_an_own_copy_stands_in_for_a_class_that_kafka_lacks(tmp_path: Path) -> None:
-    """Connect's loader asks the location for what Kafka's jars lack."""
+    """Connect's loader looks into the location for classes that Kafka's jars lack."""
     main = class_file("a.Main", SOURCE_CONNECTOR, names=(SANITIZER,), uses=[(UTILS, *MK_SET)])
     jar = make_jar(
         tmp_path / "fat.jar",
@@ -83,13 +83,13 @@ def test_an_own_copy_stands_in_for_a_class_that_kafka_lacks(tmp_path: Path) -> N
     )
     found = read_links([jar])
     assert found.bundled == {SANITIZER, UTILS}
-    # Kafka has the class Utils, and its own comes first.
+    # Kafka has the class Utils, and Kafka's own comes first.
     expected = [f"{UTILS}.{''.join(MK_SET)}"]
     assert [each.needed for each in found.missing(kafka_api(), "4.4")] == expected
 
 
 def test_an_inherited_member_is_looked_up_in_kafka(tmp_path: Path) -> None:
-    """A compiler names the class of the location as the owner."""
+    """A compiler names the location's class as owner of a member that Kafka's class has."""
     child, result = "a.Child", "org.apache.kafka.clients.admin.DescribeTopicsResult"
     old, kept = "values", "topicNameValues"
     uses = [(child, name, "()Ljava/util/Map;") for name in (old, kept, "own")]
@@ -105,7 +105,7 @@ def test_an_inherited_member_is_looked_up_in_kafka(tmp_path: Path) -> None:
 
 
 def test_what_kafka_lost_or_hid_long_ago_is_in_no_release(tmp_path: Path) -> None:
-    """SystemTime is not public any more: code that makes one ends with IllegalAccessError."""
+    """SystemTime is not public any more: code that uses it fails with IllegalAccessError."""
     time, old = "org.apache.kafka.common.utils.SystemTime", ("removed", "()V")
     uses = [(time, "<init>", "()V"), (UTILS, *old), (UTILS, "notifyAll", "()V")]
     used = class_file("a.Used", names=("org.apache.kafka.streams.KafkaStreams",), uses=uses)
@@ -117,14 +117,14 @@ def test_what_kafka_lost_or_hid_long_ago_is_in_no_release(tmp_path: Path) -> Non
 
 
 def test_classes_of_the_worker_and_of_newer_java_are_reported(tmp_path: Path) -> None:
-    """Iceberg's sink reads an internal field; the newest reachable class names the Java."""
+    """Iceberg's sink reads an internal field, and the newest reached class decides the Java."""
     name = "org.apache.kafka.connect.runtime.WorkerSinkTaskContext"
     assert links(tmp_path, Used=class_file("a.Used", names=(name,))).internals == {name: "a.Used"}
     assert links(tmp_path, Used=class_file("a.Used", java=21), Far=b"").java == 21
 
 
 def test_damaged_files_are_problems_and_end_nothing(tmp_path: Path) -> None:
-    """A jar without a zip's form, and a class file that ends too early."""
+    """A jar that is not a zip, and a cut class file, are reported as problems."""
     (tmp_path / "broken.jar").write_text("no zip")
     main = class_file("a.Main", SOURCE_CONNECTOR, names=("a.Used",))
     jar = make_jar(tmp_path / "plugin.jar", {"a.Main": main, "a.Used": class_file("a.Used")[:20]})
@@ -139,7 +139,7 @@ def api() -> KafkaApi:
 
 
 def test_members_are_inherited_in_the_table(api: KafkaApi) -> None:
-    """From Kafka's classes, from known ones of Java, and from unknown classes all members."""
+    """Members come from Kafka's and Java's known classes; unknown classes have all members."""
     every = (1 << len(api.releases)) - 1
     source = "org.apache.kafka.connect.source.SourceConnector"
     inherited = ClassMember(
@@ -157,7 +157,7 @@ def test_members_are_inherited_in_the_table(api: KafkaApi) -> None:
 
 
 def test_constructors_are_not_inherited(api: KafkaApi) -> None:
-    """Not from unknown classes either."""
+    """Constructors are not inherited, from unknown classes either."""
     for name in ("common.metrics.JmxReporter", "connect.errors.ConnectException"):
         constructor = ClassMember(f"org.apache.kafka.{name}", "<init>(J)V")
         assert api.releases_with_member(constructor) == 0

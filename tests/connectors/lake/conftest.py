@@ -11,6 +11,6 @@ from tests.support.servers.s3 import S3Server, running_s3
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[S3Server]:
-    """A server of S3 of this test process."""
+    """The S3 server of this test process."""
     with running_s3() as server:
         yield server

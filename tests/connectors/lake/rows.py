@@ -35,7 +35,7 @@ def send(
     partition: TopicPartition = TOPIC,
     first_ms: int = 1_700_000_000_000,
 ) -> None:
-    """Append rows; their timestamps are a second from each other."""
+    """Append rows to a topic, with timestamps one second apart."""
     for number in numbers:
         sink.send(
             row(number), value_schema=ROW, partition=partition, timestamp=first_ms + number * 1000

@@ -1,4 +1,4 @@
-"""Storage and catalogs that do not answer: when the worker gets to know, and until when."""
+"""Storage and catalogs that do not answer: when the task reports it, and how long it tries."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NO_CATALOG = {
 
 @cases("settings", NO_STORAGE, NO_CATALOG, ids=["storage", "catalog"])
 def test_a_sink_raises_the_error_of_open_at_once(settings: dict[str, str]) -> None:
-    """The worker shows it in the status and opens again after the backoff, up to the limit."""
+    """The worker shows the error in the status, and opens again after the backoff."""
     sink = SinkHarness(LakeSinkTask, settings)
     with pytest.raises(RetriableException, match="Cannot"):
         sink.start()
@@ -43,7 +43,7 @@ def test_a_sink_raises_the_error_of_open_at_once(settings: dict[str, str]) -> No
 
 
 def test_a_source_raises_before_it_waits() -> None:
-    """The wait is that of the next poll."""
+    """The task waits for the backoff in the next poll, after it has raised the error."""
     source = SourceHarness(LakeSourceTask, NO_STORAGE)
     task = source.start()
     with pytest.raises(RetriableException, match="Cannot list"):

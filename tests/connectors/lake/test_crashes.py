@@ -1,4 +1,4 @@
-"""LakeSink's files under failures: whatever happens, each row is in one file."""
+"""LakeSink's files under failures: each row is in one file after any of them."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ ROWS = 60
 
 
 class Died(BaseException):
-    """The process is gone."""
+    """The death of the process."""
 
 
 class FailingStorage(Storage):
-    """Fails at a call that is set, before or after what it does."""
+    """Storage that fails at a given call, before or after the call takes effect."""
 
     def __init__(self) -> None:
         super().__init__(MemoryStore(), None)
@@ -67,7 +67,7 @@ class FailingStorage(Storage):
 
 
 class Task(LakeSinkTask):
-    """Writes to a storage that tests share; time is what they say."""
+    """A task with a storage that tests share, and with a clock that they set."""
 
     storage: ClassVar[FailingStorage]
     now_ms: ClassVar[int]
@@ -109,9 +109,9 @@ CONFIGS = st.fixed_dictionaries(
 def test_each_row_is_in_one_file(
     config: dict[str, str], actions: list[tuple[str, int, int]], bad: set[int]
 ) -> None:
-    """Two tasks have the same partition, neither knows of the other, and both fail anywhere.
+    """Each row is in one file although two tasks have one partition and fail anywhere.
 
-    Records that cannot be written are reported, and no other one is.
+    The tasks report records that cannot be written, and no other ones.
     """
     storage, Task.now_ms = FailingStorage(), 0
     Task.storage = storage
@@ -149,7 +149,7 @@ def test_each_row_is_in_one_file(
 @cases("calls", 0, 1, 2)
 @cases("after", False, True)
 def test_a_write_of_unknown_outcome_is_repeated(calls: int, after: bool) -> None:
-    """It may have happened; the task finds its own commit and its own files and goes on."""
+    """A write with an unknown outcome is repeated: the task finds its own commit and files."""
     storage, Task.now_ms = FailingStorage(), 0
     Task.storage = storage
     props = {"name": "to-lake", "lake.url": "/lake", "format.class": "json", "flush.size": "2"}

@@ -50,7 +50,7 @@ def started(lake: Path, settings: Mapping[str, str] | None = None, **more: objec
 
 
 def files(lake: Path) -> dict[str, Path]:
-    """Return the files that a reader of the lake sees, by paths below its directory."""
+    """Return the files that a reader of the lake sees, with paths below the lake's directory."""
     found = (path for path in lake.rglob("*") if path.is_file())
     paths = {str(path.relative_to(lake)): path for path in found}
     return {
@@ -65,7 +65,7 @@ def ids(path: Path) -> list[int]:
 
 
 def test_files_are_named_after_their_first_rows(tmp_path: Path) -> None:
-    """Offsets are committed behind finished files, not behind the open one."""
+    """Offsets are committed behind finished files, not behind the open file."""
     sink = started(tmp_path, {"flush.size": "3"})
     send(sink, range(7))
     sink.deliver()
@@ -80,7 +80,7 @@ def test_files_are_named_after_their_first_rows(tmp_path: Path) -> None:
 def test_partitions_that_close_leave_no_row_to_be_read_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_closing: bool, read_twice: int
 ) -> None:
-    """Without the signal of KIP-275 the rows of the open file are read again by the next owner."""
+    """Without the signal of KIP-275, the next owner reads the rows of the open file again."""
     sink = started(tmp_path, {"flush.size": "600"})
     send(sink, range(1000))
     sink.deliver(1000)
@@ -95,11 +95,11 @@ def test_partitions_that_close_leave_no_row_to_be_read_twice(
 
 
 def _ignore(_context: object, _value: object) -> None:
-    """Keep the attribute as it is."""
+    """Ignore the change of an attribute."""
 
 
 def test_a_new_task_continues_behind_the_files(tmp_path: Path) -> None:
-    """Though Kafka has no committed offset after the crash."""
+    """The files say where a new task continues, even without a committed offset in Kafka."""
     sink = started(tmp_path, {"flush.size": "3"})
     send(sink, range(5))
     sink.deliver()
@@ -110,7 +110,7 @@ def test_a_new_task_continues_behind_the_files(tmp_path: Path) -> None:
 
 
 def test_a_commit_whose_files_are_missing_is_finished_first(tmp_path: Path) -> None:
-    """With the rows that were decided, though the settings would take more of them."""
+    """A new task completes a commit with the decided rows, even if settings allow more of them."""
     settings = {"partitioner.class": "field", "partition.field.name": "city", "flush.size": "2"}
     sink = started(tmp_path, settings)
     send(sink, range(10))
@@ -128,7 +128,7 @@ def test_a_commit_whose_files_are_missing_is_finished_first(tmp_path: Path) -> N
 
 
 def test_other_settings_do_not_finish_a_commit(tmp_path: Path) -> None:
-    """Its rows would be in two files."""
+    """Other settings do not finish a commit, because its rows could then be in two files."""
     sink = started(tmp_path, {"flush.size": "2"})
     send(sink, range(2))
     sink.deliver()
@@ -141,7 +141,7 @@ def test_other_settings_do_not_finish_a_commit(tmp_path: Path) -> None:
 
 
 def test_a_file_of_another_connector_is_not_replaced(tmp_path: Path) -> None:
-    """Two connectors with one directory would write the same names."""
+    """Two connectors with one directory would write the same names, so the second one fails."""
     first, second = started(tmp_path), started(tmp_path, {"name": "other"})
     for sink in (first, second):
         send(sink, range(2))
@@ -152,7 +152,7 @@ def test_a_file_of_another_connector_is_not_replaced(tmp_path: Path) -> None:
 
 
 def test_changed_offsets_are_kafkas(tmp_path: Path) -> None:
-    """The commit log is forgotten; files that are there have to be deleted first."""
+    """Changed offsets delete the commit log; a user has to delete existing files first."""
     sink = started(tmp_path, {"flush.size": "2"})
     send(sink, range(4))
     sink.deliver()
@@ -168,7 +168,7 @@ def test_changed_offsets_are_kafkas(tmp_path: Path) -> None:
 
 
 def test_at_least_once_needs_no_commit_log(tmp_path: Path) -> None:
-    """A file is replaced when its rows come again."""
+    """At-least-once delivery replaces a file when its rows come again, and has no commit log."""
     sink = started(tmp_path, {"flush.size": "2", "delivery.guarantee": "at-least-once"})
     send(sink, range(4))
     sink.deliver()
@@ -193,7 +193,7 @@ def test_half_written_files_are_where_no_reader_looks(
 
 
 def test_a_file_ends_with_its_time(tmp_path: Path) -> None:
-    """By the records' own time, from the file's first record on."""
+    """A file ends when a record's time is far enough after that of the file's first record."""
     sink = started(tmp_path, {"rotate.interval.ms": "3000", "format.class": "json"})
     send(sink, range(8))
     sink.deliver()
@@ -202,7 +202,7 @@ def test_a_file_ends_with_its_time(tmp_path: Path) -> None:
 
 
 def test_a_file_ends_on_schedule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also without a new record."""
+    """A file ends on schedule even if no new record comes."""
     now_s = 1000.0
     monkeypatch.setattr("time.time", lambda: now_s)
     sink = started(tmp_path, {"rotate.schedule.interval.ms": "60000"})
@@ -225,7 +225,7 @@ def test_a_file_ends_on_schedule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_file_ends_when_the_wall_clock_is_set_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]
 ) -> None:
-    """Otherwise its rows would wait until the clock says the old time again."""
+    """Otherwise a file's rows would wait until the clock reaches the old time again."""
     now_s = 100_000.0
     monkeypatch.setattr("time.time", lambda: now_s)
     sink = started(tmp_path, {"format.class": "json", **settings})
@@ -239,7 +239,7 @@ def test_a_file_ends_when_the_wall_clock_is_set_back(
 
 
 def test_a_file_ends_with_its_size(tmp_path: Path) -> None:
-    """As far as records come one by one."""
+    """A file ends with the record that makes it as large as `file.max.bytes`."""
     sink = started(tmp_path, {"file.max.bytes": "50", "format.class": "json"})
     send(sink, range(9))
     for _ in range(9):
@@ -248,7 +248,7 @@ def test_a_file_ends_with_its_size(tmp_path: Path) -> None:
 
 
 def test_directories_are_those_of_fields(tmp_path: Path) -> None:
-    """Characters that mean something in a path are escaped as Hive does."""
+    """In directories of fields, characters with a meaning in paths are escaped as Hive does."""
     settings = {"partitioner.class": "field", "partition.field.name": "city,id"}
     sink = started(tmp_path, {**settings, "topics.dir": ""})
     sink.send(Struct(ROW).put("id", 1).put("city", "a/b=ü c"), value_schema=ROW)
@@ -262,7 +262,7 @@ def test_directories_are_those_of_fields(tmp_path: Path) -> None:
 
 
 def test_directories_are_those_of_times(tmp_path: Path) -> None:
-    """In the zone of the config, from a field of the value."""
+    """Directories are named by times of a field of the value, in the zone of the config."""
     schema = SchemaBuilder.struct().field("at", timestamp_builder()).build()
     settings = {
         "partitioner.class": "time",
@@ -285,13 +285,13 @@ def test_directories_are_those_of_times(tmp_path: Path) -> None:
 
 @cases("pattern", "YYYY/'x", "YYY", "hh")
 def test_a_path_format_has_known_letters_only(pattern: str) -> None:
-    """Others would be taken for text, or lost."""
+    """Other letters in a path format are refused: they would be taken for text, or lost."""
     with pytest.raises(ConfigException, match=r"path\.format"):
         path_template(pattern)
 
 
 def test_a_change_of_the_schema_begins_a_file(tmp_path: Path) -> None:
-    """Rows of one Parquet file are of one schema."""
+    """A changed schema begins a new file, because the rows of a Parquet file have one schema."""
     wide = SchemaBuilder.struct().field("id", INT64_SCHEMA).field("note", STRING_SCHEMA).build()
     sink = started(tmp_path)
     send(sink, range(2))
@@ -307,7 +307,7 @@ def test_a_change_of_the_schema_begins_a_file(tmp_path: Path) -> None:
 
 
 def test_older_rows_are_projected_when_that_is_asked_for(tmp_path: Path) -> None:
-    """Only a newer version of the schema begins another file."""
+    """With projection only a newer version of the schema begins another file."""
     newer = (
         SchemaBuilder.struct()
         .name("row")
@@ -351,7 +351,7 @@ def test_a_projection_that_would_lose_something_is_another_file(
     second: Mapping[str, tuple[Schema, object]],
     versions: tuple[int | None, int | None],
 ) -> None:
-    """A field, digits, or null; schemas without versions are not older or newer."""
+    """Rows are not projected if a field, digits or null would be lost."""
     sink = started(tmp_path, {"schema.compatibility": "BACKWARD"})
     for fields, version in zip((first, second), versions, strict=True):
         builder = SchemaBuilder.struct()
@@ -401,7 +401,7 @@ def values() -> Struct:
 
 
 def test_parquet_keeps_types_and_digits(tmp_path: Path) -> None:
-    """Null is null, whatever the default is."""
+    """Parquet keeps types and digits, and null stays null whatever the default is."""
     sink = started(tmp_path)
     sink.send(values(), value_schema=VALUES)
     sink.deliver()
@@ -424,7 +424,7 @@ def test_parquet_keeps_types_and_digits(tmp_path: Path) -> None:
 
 @cases("type_", OPTIONAL_STRING_SCHEMA, OPTIONAL_INT64_SCHEMA, ids=repr)
 def test_the_null_of_an_only_column_is_no_empty_text(tmp_path: Path, type_: Schema) -> None:
-    """It is a comma: an empty line would be no row. LakeSource reads the rows again."""
+    """CSV writes a comma for a null in the only column: an empty line would not be a row."""
     schema = SchemaBuilder.struct().field("a", type_).build()
     texts = ("x", None, "", 'q"\n,\n', None) if type_ is OPTIONAL_STRING_SCHEMA else (1, None)
     sink = started(tmp_path, {"format.class": "csv"})
@@ -446,7 +446,7 @@ def test_the_null_of_an_only_column_is_no_empty_text(tmp_path: Path, type_: Sche
 
 
 def test_csv_has_json_for_nested_values(tmp_path: Path) -> None:
-    """The names are in the first line, once."""
+    """CSV has JSON for nested values, and the names once, in the first line."""
     sink = started(tmp_path, {"format.class": "csv", "compression.type": "gzip"})
     for _ in range(2):
         sink.send(values(), value_schema=VALUES)
@@ -473,7 +473,7 @@ def test_csv_has_json_for_nested_values(tmp_path: Path) -> None:
 
 
 def test_json_takes_any_value(tmp_path: Path) -> None:
-    """With a schema or without, one a line."""
+    """JSON takes any value, with a schema or without, as one line."""
     sink = started(tmp_path, {"format.class": "json"})
     sink.send(values(), value_schema=VALUES)
     for value in ({"b": [1, None]}, "text\n", 5, None):
@@ -500,7 +500,7 @@ def test_json_takes_any_value(tmp_path: Path) -> None:
 
 
 def test_a_record_that_has_no_row_is_reported_or_fails_the_task(tmp_path: Path) -> None:
-    """Behind a report the offset moves on; records around it are written once."""
+    """After a report the offset moves on, and the records around are written once."""
     reporter = RecordingReporter()
     tolerant = started(tmp_path / "a", reporter=reporter)
     send(tolerant, range(2))
@@ -519,7 +519,7 @@ def test_a_record_that_has_no_row_is_reported_or_fails_the_task(tmp_path: Path) 
 
 
 def test_errors_show_no_values(tmp_path: Path) -> None:
-    """A value that does not fit its column is not named."""
+    """The error of a value that does not fit does not show the value."""
     schema = SchemaBuilder.struct().field("n", INT32_SCHEMA).build()
     sink = started(tmp_path)
     sink.send(Struct.of_checked(schema, ["a secret"]), value_schema=schema)
@@ -547,13 +547,13 @@ def test_errors_show_no_values(tmp_path: Path) -> None:
 def test_a_wrong_setting_is_found_by_validation(
     tmp_path: Path, settings: dict[str, str], name: str
 ) -> None:
-    """The error belongs to the setting that has to be changed."""
+    """Validation adds the error to the setting that has to be changed."""
     config = LakeSinkConnector().validate(props(tmp_path, settings))
     assert [value.name for value in config.config_values if value.error_messages] == [name]
 
 
 def test_a_directory_that_cannot_be_written_is_found_by_validation(tmp_path: Path) -> None:
-    """A file is in its place."""
+    """Validation fails if a file is in the place of the directory."""
     (tmp_path / "lake").write_text("")
     config = LakeSinkConnector().validate(props(tmp_path / "lake"))
     (text,) = [m for value in config.config_values for m in value.error_messages]
@@ -561,7 +561,7 @@ def test_a_directory_that_cannot_be_written_is_found_by_validation(tmp_path: Pat
 
 
 def test_a_bad_record_behind_a_rewind_skips_nothing(tmp_path: Path) -> None:
-    """The task finds in one delivery that another one was first, and a record without a value."""
+    """No record is skipped if one delivery reveals another task's commit and has a bad record."""
     settings = {"flush.size": "3", "format.class": "json"}
     zombie = started(tmp_path, settings, reporter=RecordingReporter())
     other = started(tmp_path, settings)

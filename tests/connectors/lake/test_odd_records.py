@@ -1,4 +1,4 @@
-"""LakeSink and records that a file or table cannot hold: reported, the others are written once."""
+"""LakeSink reports records that a file or table cannot hold, and writes the others once."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def started(
 
 
 def rows(lake: Path, written: str) -> list[dict[str, Any]]:
-    """Return what a reader of the lake finds."""
+    """Return the rows that a reader of the lake finds."""
     if written == "iceberg":
         return list(test_tables.table(lake).scan().to_arrow().to_pylist())
     found: list[dict[str, Any]] = []
@@ -102,7 +102,7 @@ def odd(number: int, **values: object) -> Struct:
 def test_a_record_that_does_not_fit_is_reported_and_the_others_are_written_once(
     tmp_path: Path, written: str, values: dict[str, object], column: str, kind: str
 ) -> None:
-    """Also when the task dies behind the report, before an offset was committed."""
+    """Records that fit are written once, even if the task dies between a report and a commit."""
     if written == "json" and kind.startswith("a number"):
         pytest.skip("JSON has numbers of any length")
     sink = started(tmp_path, written, {"flush.size": "2"})
@@ -128,7 +128,7 @@ def test_a_record_that_does_not_fit_is_reported_and_the_others_are_written_once(
 
 @cases("written", *FORMATS)
 def test_a_value_that_does_not_fit_may_be_null(tmp_path: Path, written: str) -> None:
-    """The rest of the record is written, and nothing is reported."""
+    """With the policy `null` the rest of the record is written, and nothing is reported."""
     sink = started(tmp_path, written, {"values.out.of.range": "null"})
     sink.send(odd(1, text="\udfff", price=Decimal("Infinity")), value_schema=ROW)
     sink.send(odd(2), value_schema=ROW)
@@ -152,7 +152,7 @@ def test_a_value_that_does_not_fit_may_be_null(tmp_path: Path, written: str) -> 
     object(),
 )
 def test_json_refuses_what_it_has_not(tmp_path: Path, value: object) -> None:
-    """Infinity became null, Python's own text a name, and of two names one was lost."""
+    """A value is reported if JSON would change it: infinity, a Python object, a double name."""
     sink = started(tmp_path, "json")
     sink.send(value)
     sink.send(5)
@@ -166,7 +166,7 @@ def test_json_refuses_what_it_has_not(tmp_path: Path, value: object) -> None:
 
 
 def test_json_has_a_form_for_every_number_and_key(tmp_path: Path) -> None:
-    """Numbers keep their digits, keys are texts of JSON's."""
+    """Numbers keep their digits in JSON, and keys of maps become texts."""
     number = Decimal("12345678901234567890.123456789")
     value = {
         "n": [number, Decimal("1E+400"), 2**70, 1e300],
@@ -190,7 +190,7 @@ def test_json_has_a_form_for_every_number_and_key(tmp_path: Path) -> None:
 
 
 def test_a_float_of_a_struct_may_be_nan_in_parquet_only(tmp_path: Path) -> None:
-    """JSON has no NaN."""
+    """NaN in a struct's float is written to Parquet, and refused for JSON."""
     schema = fields(id=SchemaBuilder.float64())
     for written in ("parquet", "json"):
         sink = started(tmp_path / written, written)
@@ -208,7 +208,7 @@ NESTED = fields(
 
 
 def test_nested_values_in_csv_are_those_of_json(tmp_path: Path) -> None:
-    """Not Python's own texts."""
+    """Nested values in CSV are JSON, not Python's own texts."""
     sink = started(tmp_path, "csv")
     value = (
         Struct(NESTED).put("id", 1).put("data", [b"\x00\xff"]).put("days", {"a": Decimal("1.10")})
@@ -220,7 +220,7 @@ def test_nested_values_in_csv_are_those_of_json(tmp_path: Path) -> None:
 
 
 def test_null_in_the_only_column_of_csv_is_a_row(tmp_path: Path) -> None:
-    """An empty line is none."""
+    """A null in the only column of CSV is a row, although an empty line is not."""
     schema = fields(n=SchemaBuilder.int32().optional())
     sink = started(tmp_path, "csv")
     for value in (1, None, 3):
@@ -242,7 +242,7 @@ def with_default(*, optional: bool) -> Schema:
 def test_null_stays_null_where_the_schema_allows_it(
     tmp_path: Path, written: str, *, optional: bool, expected: object
 ) -> None:
-    """The converter has decided about defaults; a field that is required has no null."""
+    """Null stays null in an optional field, since the converter has decided about defaults."""
     schema = with_default(optional=optional)
     inner = schema.fields[2].schema
     sink = started(tmp_path, written)
@@ -263,7 +263,7 @@ def test_null_stays_null_where_the_schema_allows_it(
 
 @cases("written", "parquet", "iceberg")
 def test_a_list_or_map_of_structs_that_is_null_is_not_empty(tmp_path: Path, written: str) -> None:
-    """Read from the files: pyiceberg makes it empty when it writes, and again when it reads."""
+    """A null list or map of structs stays null in the files, which pyiceberg would make empty."""
     item = SchemaBuilder.struct().field("p", OPTIONAL_INT32_SCHEMA).optional().build()
     items = SchemaBuilder.array(item).optional().build()
     by_name = SchemaBuilder.map(STRING_SCHEMA, item).optional().build()
@@ -288,12 +288,12 @@ def test_a_list_or_map_of_structs_that_is_null_is_not_empty(tmp_path: Path, writ
         {"l": None, "m": [], "s": {"l": []}},
     ]
     if written == "iceberg":
-        # Readers find columns by the ids within the file.
+        # Readers find columns by the ids in the file.
         assert test_tables.table(tmp_path).scan().to_arrow().num_rows == 4
 
 
 def test_null_without_a_default_does_not_get_into_a_required_column(tmp_path: Path) -> None:
-    """A file would be refused as a whole when it is finished."""
+    """Null for a required field is reported early: a finished file would be refused as a whole."""
     schema = fields(id=INT64_SCHEMA, n=INT32_SCHEMA)
     sink = started(tmp_path, "parquet")
     sink.send(Struct(schema).put("id", 1).put("n", 1), value_schema=schema)
@@ -314,7 +314,7 @@ def test_null_without_a_default_does_not_get_into_a_required_column(tmp_path: Pa
 def test_a_row_whose_directory_cannot_be_made_is_reported(
     tmp_path: Path, text: str, problem: str
 ) -> None:
-    """The rows around it are written."""
+    """A row whose directory has no valid name is reported, and the rows around it are written."""
     settings = {"partitioner.class": "field", "partition.field.name": "text", "flush.size": "10"}
     sink = started(tmp_path, "json", settings)
     for number, each in enumerate(("a", text, "b")):
@@ -345,7 +345,7 @@ MORE = fields(id=INT64_SCHEMA, more=STRING_SCHEMA)
 def test_a_record_whose_schema_does_not_fit_the_table_is_reported(
     tmp_path: Path, value: Struct, evolves: str, problem: str, *, is_buffered: bool
 ) -> None:
-    """Before it is among rows that fit, which would all be refused with it."""
+    """A record is reported before it is among rows that fit, which would be refused with it."""
     settings = {"iceberg.tables.evolve-schema-enabled": evolves}
     if is_buffered and problem.startswith("lacks"):
         pytest.skip("a table that is made later has all columns")
@@ -370,7 +370,7 @@ def test_a_record_whose_schema_does_not_fit_the_table_is_reported(
 def test_the_scale_of_a_decimal_never_changes(
     tmp_path: Path, evolves: str, *, is_buffered: bool, nested: bool
 ) -> None:
-    """Iceberg has no such change: rows that are there would have other values."""
+    """Iceberg cannot change a scale: stored rows would have other values."""
 
     def send_price(scale: int, text: str) -> None:
         price = decimal_builder(scale).build()
@@ -399,7 +399,7 @@ def test_the_scale_of_a_decimal_never_changes(
 
 
 def test_bytes_and_floats_that_a_table_cannot_hold_are_reported(tmp_path: Path) -> None:
-    """The library takes bytes for text, and puts NaN into no partition, and -0.0 into two."""
+    """The library would take bytes for text, put NaN into no partition, and -0.0 into two."""
     settings = {"iceberg.tables.default-partition-by": "size"}
     sink = started(tmp_path, "iceberg", settings)
     kinds = {"size": FLOAT64_SCHEMA, "text": STRING_SCHEMA}
@@ -424,7 +424,7 @@ def test_bytes_and_floats_that_a_table_cannot_hold_are_reported(tmp_path: Path) 
 
 @cases("odd", -0.0, float("nan"))
 def test_files_that_do_not_have_each_row_once_are_not_committed(tmp_path: Path, odd: float) -> None:
-    """A table may get another partitioning at any time, also by a field of a struct."""
+    """Files are checked at the commit, because a table may get another partitioning at any time."""
     size = fields(size=FLOAT64_SCHEMA)
     schema = SchemaBuilder.struct().field("in", size).build()
     sink = started(tmp_path, "iceberg")
@@ -456,7 +456,7 @@ def test_files_that_do_not_have_each_row_once_are_not_committed(tmp_path: Path, 
 
 @cases("text", "x" * 15 + "\ud7ff" + "y", "\ud7ff" * 17, "\U0010ffff" * 17)
 def test_the_statistics_of_a_text_are_texts(tmp_path: Path, text: str) -> None:
-    """The bound above 16 characters is the next text: behind U+D7FF there are surrogates."""
+    """The upper bound of a text's statistics is valid Unicode, also after U+D7FF."""
     sink = started(tmp_path, "iceberg")
     sink.send(odd(1, text=text), value_schema=ROW)
     sink.deliver()
@@ -467,7 +467,7 @@ def test_the_statistics_of_a_text_are_texts(tmp_path: Path, text: str) -> None:
 
 @cases("written", "parquet", "csv", "iceberg")
 def test_a_value_that_has_no_columns_is_reported(tmp_path: Path, written: str) -> None:
-    """Its row would be lost; Parquet has no empty structs, and no null among the keys of a map."""
+    """A value without columns is reported, because its row would be lost."""
     empty = SchemaBuilder.struct().build()
     texts = SchemaBuilder.map(OPTIONAL_STRING_SCHEMA, STRING_SCHEMA).build()
     inner = fields(id=INT64_SCHEMA, v=empty)
@@ -489,7 +489,7 @@ def test_a_value_that_has_no_columns_is_reported(tmp_path: Path, written: str) -
 def test_a_row_whose_partition_of_a_table_cannot_be_made_is_reported(
     tmp_path: Path, *, exists: bool
 ) -> None:
-    """Iceberg's files too are in directories that are named after values."""
+    """The name of an Iceberg partition's directory has a limit too."""
     settings = {"iceberg.tables.default-partition-by": "text"}
     sink = started(tmp_path, "iceberg", settings)
     sink.send(odd(0), value_schema=ROW)
@@ -516,7 +516,7 @@ def test_a_row_whose_partition_of_a_table_cannot_be_made_is_reported(
 def test_a_record_that_a_new_table_cannot_have_is_reported(
     tmp_path: Path, partition_by: str, names: tuple[str, ...], problem: str
 ) -> None:
-    """Before the table is made: a later record may have the field, or other names."""
+    """The record is reported before the table is created, since a later one may have the field."""
     sink = started(tmp_path, "iceberg", {"iceberg.tables.default-partition-by": partition_by})
     for each in (names, ("a", "b")):
         schema = fields(**dict.fromkeys(each, STRING_SCHEMA))
@@ -530,7 +530,7 @@ def test_a_record_that_a_new_table_cannot_have_is_reported(
 
 @cases("path", "../a", "topics/../a", "topics//a", "topics/./a", "topics/x\0")
 def test_a_topic_is_not_a_way_out_of_the_lake(tmp_path: Path, path: str) -> None:
-    """A transformation can make any name."""
+    """The name of a topic cannot lead out of the lake; a transformation can make any name."""
     settings = SinkSettings.parse(test_files.props(tmp_path))
     storage = Storage.open(settings.location, writes=True)
     storage.check_path("topics/a.json")
@@ -539,7 +539,7 @@ def test_a_topic_is_not_a_way_out_of_the_lake(tmp_path: Path, path: str) -> None
 
 
 def test_a_path_that_is_too_long_is_not_tried_again(tmp_path: Path) -> None:
-    """It would be too long every time."""
+    """A path that is too long is reported, and not tried again."""
     name = "n" * 300
     config = LakeSinkConnector().validate(test_files.props(tmp_path, {"name": name}))
     (text,) = [m for value in config.config_values for m in value.error_messages]
@@ -547,7 +547,7 @@ def test_a_path_that_is_too_long_is_not_tried_again(tmp_path: Path) -> None:
 
 
 def test_points_of_a_topic_are_not_namespaces(tmp_path: Path) -> None:
-    """The default of iceberg.tables works for every topic."""
+    """The default of `iceberg.tables` takes a topic's name with points as one name."""
     partition = TopicPartition("shop.orders.v1", 0)
     sink = started(tmp_path, "iceberg", {"iceberg.tables": "default.${topic}"}, partition)
     send(sink, range(3), partition=partition)
@@ -569,7 +569,7 @@ def test_points_of_a_topic_are_not_namespaces(tmp_path: Path) -> None:
 def test_tables_that_a_catalog_cannot_have_are_refused_at_creation(
     tmp_path: Path, tables: str, kind: str, *, is_refused: bool
 ) -> None:
-    """A catalog in a database has namespaces of one level."""
+    """Validation refuses namespaces of several levels for a catalog in a database."""
     settings = {
         "iceberg.tables": tables,
         "iceberg.catalog.type": kind,
@@ -581,7 +581,7 @@ def test_tables_that_a_catalog_cannot_have_are_refused_at_creation(
 
 
 def test_without_a_reporter_the_task_fails_with_the_name_of_the_column(tmp_path: Path) -> None:
-    """And writes the rows before."""
+    """Without a reporter the task fails with the column's name, and writes the rows before."""
     sink = SinkHarness(LakeSinkTask, test_files.props(tmp_path, {"flush.size": "1"}))
     sink.start()
     sink.send(odd(1), value_schema=ROW)

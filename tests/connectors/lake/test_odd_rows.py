@@ -1,4 +1,4 @@
-"""LakeSource and values that Connect's types cannot hold, rows that cannot be read, wide rows."""
+"""LakeSource with values that Connect's types cannot hold, rows that cannot be read, wide rows."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ ODD = [
 def test_a_value_out_of_range_fails_as_the_setting_says(
     tmp_path: Path, column: Any, kind: str, text: str
 ) -> None:
-    """The error names file, column, row and kind; null and texts are the other ways."""
+    """The error names file, column, row and kind; the other policies give null or texts."""
     source = parquet(tmp_path, column)
     assert len(source.run(1)) == 1
     place = rf"^Column v of file a\.parquet, row 2: {kind}.* does not fit (Date|Time|Timestamp); "
@@ -87,7 +87,7 @@ def test_a_value_out_of_range_fails_as_the_setting_says(
 
 
 def test_values_within_nested_ones_are_treated_alike(tmp_path: Path) -> None:
-    """An odd element is null by itself; the error has the path of the field."""
+    """The policy holds for elements of nested values, and the error has the path of the field."""
     kind = pa.struct([("at", pa.list_(pa.timestamp("us")))])
     numbers = pa.struct([("at", pa.list_(pa.int64()))])
     column = pa.array([{"at": [0, FAR * 10**6, None]}, None], numbers).cast(kind)
@@ -102,7 +102,7 @@ def test_values_within_nested_ones_are_treated_alike(tmp_path: Path) -> None:
 
 
 def test_a_key_of_a_map_is_never_null(tmp_path: Path) -> None:
-    """Two keys would become one."""
+    """An odd key of a map is an error, because null would make one key of two."""
     kind = pa.map_(pa.date32(), pa.int8())
     column = pa.array([[(DAYS, 1)]], pa.map_(pa.int32(), pa.int8())).cast(kind)
     with pytest.raises(OddValueException, match=r"^Column v\.key of file a\.parquet, row 1"):
@@ -110,7 +110,7 @@ def test_a_key_of_a_map_is_never_null(tmp_path: Path) -> None:
 
 
 def test_two_entries_of_a_map_never_become_one(tmp_path: Path) -> None:
-    """Of equal keys, or of times that are equal in milliseconds."""
+    """Keys that are equal, or equal in milliseconds, are an error of the row."""
     twice = [[("a", 1), ("b", 2)], [("a", 1), ("a", 2)]]
     kind = pa.map_(pa.timestamp("us"), pa.int8())
     times = pa.array([[(0, 1), (1000, 2)], [(0, 1), (1, 2)]], kind)
@@ -130,7 +130,7 @@ def test_two_entries_of_a_map_never_become_one(tmp_path: Path) -> None:
 def test_the_other_rows_arrive_when_errors_are_tolerated(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A row that is left out is a warning; the offset behind the last good row ends the file."""
+    """A row that is left out is logged as a warning; the last good row's offset ends the file."""
     column = of_numbers([FAR, 0, 1, FAR, 2, FAR], pa.timestamp("s"))
     source = parquet(tmp_path, column, {"errors.tolerance": "all", "batch.max.rows": "4"})
     with caplog.at_level(logging.WARNING):
@@ -151,7 +151,7 @@ def test_the_other_rows_arrive_when_errors_are_tolerated(
 def test_text_files_too_leave_out_rows_that_cannot_be_read(
     tmp_path: Path, name: str, content: bytes, expected: list[object]
 ) -> None:
-    """From any row on: offsets count the rows that were left out."""
+    """Offsets of text files count the rows that were left out."""
     (tmp_path / "a").write_bytes(content)
     settings = {"format.class": name, "errors.tolerance": "all"}
     first, last = started(tmp_path, settings).run(2)
@@ -165,7 +165,7 @@ def test_text_files_too_leave_out_rows_that_cannot_be_read(
 def test_a_broken_file_fails_whatever_is_tolerated(
     tmp_path: Path, name: str, content: bytes
 ) -> None:
-    """The reader cannot know which lines behind the fault are rows."""
+    """A broken file fails with any tolerance: the reader cannot know which lines are rows."""
     (tmp_path / "a").write_bytes(content)
     with pytest.raises(DataException, match=r"^File a, row"):
         started(tmp_path, {"format.class": name, "errors.tolerance": "all"}).run(5)
@@ -180,14 +180,14 @@ def test_a_broken_file_fails_whatever_is_tolerated(
 def test_what_is_not_text_may_be_null(
     tmp_path: Path, name: str, content: bytes, expected: object
 ) -> None:
-    """The rest of the row is kept."""
+    """With the policy `null` a text that is not UTF-8 becomes null, and the row is kept."""
     (tmp_path / "a").write_bytes(content)
     records = started(tmp_path, {"format.class": name, "values.out.of.range": "null"}).run(1)
     assert rows(records) == [expected]
 
 
 def test_a_parquet_text_that_is_not_utf8_is_odd(tmp_path: Path) -> None:
-    """Writers in other languages do not check."""
+    """Writers in other languages do not check that texts are UTF-8."""
     offsets, data = pa.array([0, 1, 2], pa.int32()), pa.py_buffer(b"a\xff")
     column = pa.Array.from_buffers(pa.string(), 2, [None, offsets.buffers()[1], data])
     source = parquet(tmp_path, column)
@@ -199,7 +199,7 @@ def test_a_parquet_text_that_is_not_utf8_is_odd(tmp_path: Path) -> None:
 
 
 def test_values_are_cut_to_milliseconds_towards_the_past(tmp_path: Path) -> None:
-    """Before 1970 as well, as Java does it."""
+    """Times are cut to milliseconds towards the past, before 1970 too, as in Java."""
     column = of_numbers([-1, -1000, 1999], pa.timestamp("us"))
     found = [row[1] for row in rows(parquet(tmp_path, column).run(3))]
     last = datetime(1969, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
@@ -226,14 +226,14 @@ def test_values_are_cut_to_milliseconds_towards_the_past(tmp_path: Path) -> None
 def test_arrow_types_have_a_form_in_connect(
     tmp_path: Path, column: Any, expected: list[object]
 ) -> None:
-    """No value becomes Python's own text."""
+    """Each Arrow type has a form in Connect, and none becomes Python's own text."""
     found = [row[1] for row in rows(parquet(tmp_path, column).run(len(expected)))]
     assert [v.stored_values()[0] if isinstance(v, Struct) else v for v in found] == expected
 
 
 @cases("kind", pa.timestamp("us"), pa.timestamp("ns", "Asia/Tokyo"))
 def test_a_dictionary_of_times_before_1970_is_read(kind: Any) -> None:
-    """As its values are."""
+    """A dictionary of times is read as its values are."""
     column = pa.array([-1_500_000, None, 1_500_000], pa.int64()).cast(kind)
     batch = pa.record_batch([column.dictionary_encode(), column], names=["v", "w"])
     found, odd = Rows(batch.schema, "topic").structs(batch)
@@ -243,14 +243,14 @@ def test_a_dictionary_of_times_before_1970_is_read(kind: Any) -> None:
 
 
 def test_a_type_that_connect_has_not_is_named_with_its_file(tmp_path: Path) -> None:
-    """Before any row."""
+    """A type that Connect lacks fails before any row, with the name of the file."""
     column = pa.array([["a"]], pa.list_view(pa.string()))
     with pytest.raises(DataException, match=r"^File a\.parquet: Column v has the type list_view"):
         parquet(tmp_path, column).run(1)
 
 
 def test_old_timestamps_of_spark_are_read_beyond_2262(tmp_path: Path) -> None:
-    """INT96 as nanoseconds would be another year."""
+    """INT96 is read as microseconds: nanoseconds would change years after 2262."""
     column = of_numbers([32_503_680_000_000_000], pa.timestamp("us"))
     table = pa.table({"v": column})
     pq.write_table(table, tmp_path / "a.parquet", use_deprecated_int96_timestamps=True)
@@ -260,7 +260,7 @@ def test_old_timestamps_of_spark_are_read_beyond_2262(tmp_path: Path) -> None:
 
 @cases("name", "csv", "json")
 def test_a_value_may_be_wide(tmp_path: Path, name: str) -> None:
-    """Python's reader of CSV stops at 128 KiB by default."""
+    """A CSV value may have more than the 128 KiB at which Python's reader stops by default."""
     wide = "y" * 1_400_000
     content = f"id,t\n1,{wide}\n" if name == "csv" else f'{{"id":"1","t":"{wide}"}}\n'
     (tmp_path / "a.gz").write_bytes(gzip.compress(content.encode()))
@@ -295,7 +295,7 @@ def test_a_header_of_a_spreadsheet_is_read(
     "-7",
 )
 def test_numbers_of_json_keep_their_digits(tmp_path: Path, digits: str) -> None:
-    """From the file into the topic."""
+    """Numbers of JSON keep their digits from the file to the topic."""
     (tmp_path / "a").write_text(f'{{"n":[{digits}]}}\n')
     (record,) = started(tmp_path).run(1)
     converter = JsonConverter()
@@ -305,14 +305,14 @@ def test_numbers_of_json_keep_their_digits(tmp_path: Path, digits: str) -> None:
 
 
 def test_a_policy_that_is_not_known_is_refused(tmp_path: Path) -> None:
-    """By validation."""
+    """Validation refuses a policy that is not known."""
     config = LakeSourceConnector().validate(props(tmp_path, {"values.out.of.range": "zero"}))
     (wrong,) = [value.name for value in config.config_values if value.error_messages]
     assert wrong == "values.out.of.range"
 
 
 def test_a_page_whose_checksum_is_wrong_is_not_read(tmp_path: Path) -> None:
-    """Its values would be others, where no compression notices it."""
+    """A Parquet page with a wrong checksum fails: without compression its values would be wrong."""
     file = tmp_path / "a.parquet"
     options = {"compression": "none", "use_dictionary": False, "write_page_checksum": True}
     pq.write_table(pa.table({"v": ["before", "behind"]}), file, **options)

@@ -35,7 +35,7 @@ def props(uri: str) -> dict[str, str]:
 
 
 def test_rows_and_offsets_are_stored_together(tmp_path: Path) -> None:
-    """A zombie and its successor write each row once there, too."""
+    """A zombie and its successor write each row once in a REST catalog too."""
     with running_rest_catalog(tmp_path) as uri:
         zombie, successor = (SinkHarness(LakeSinkTask, props(uri)) for _ in range(2))
         for sink in (zombie, successor):
@@ -55,7 +55,7 @@ def test_rows_and_offsets_are_stored_together(tmp_path: Path) -> None:
 
 
 def test_a_wrong_token_is_found_by_validation(tmp_path: Path) -> None:
-    """The error shows neither the wrong one nor the right one."""
+    """Validation reports a wrong token and shows neither the wrong nor the right one."""
     with running_rest_catalog(tmp_path) as uri:
         wrong = {**props(uri), "iceberg.catalog.token": "guess"}
         config = LakeSinkConnector().validate(wrong)

@@ -25,7 +25,7 @@ def errors(values: list[ConfigValue]) -> dict[str, list[str]]:
 
 
 def test_rows_travel_from_a_topic_to_a_bucket_and_back(s3: S3Server) -> None:
-    """Files have the names that the local ones have."""
+    """Rows travel to a bucket and back, in files with the same names as local ones."""
     bucket = s3.new_bucket()
     sink = SinkHarness(LakeSinkTask, sink_props(s3, bucket, **{"flush.size": "3"}))
     sink.start()
@@ -48,7 +48,7 @@ def test_rows_travel_from_a_topic_to_a_bucket_and_back(s3: S3Server) -> None:
 
 
 def test_a_file_is_written_by_one_of_two_tasks(s3: S3Server) -> None:
-    """A zombie and its successor commit different ends; the later one continues behind."""
+    """Two tasks commit different ends, and the later one continues after the first one's end."""
     bucket = s3.new_bucket()
     zombie, successor = (SinkHarness(LakeSinkTask, sink_props(s3, bucket)) for _ in range(2))
     for sink in (zombie, successor):
@@ -63,7 +63,7 @@ def test_a_file_is_written_by_one_of_two_tasks(s3: S3Server) -> None:
 
 
 def test_wrong_credentials_are_found_by_validation(s3: S3Server) -> None:
-    """The error shows no secret."""
+    """Validation reports wrong credentials without the secret."""
     wrong = {**s3.settings(s3.new_bucket()), "aws.access.key.id": "guess"}
     for config in (
         LakeSinkConnector().validate({"name": "s", **wrong}),
@@ -75,14 +75,14 @@ def test_wrong_credentials_are_found_by_validation(s3: S3Server) -> None:
 
 
 def test_a_bucket_that_is_missing_is_found_by_validation(s3: S3Server) -> None:
-    """It is not created."""
+    """Validation reports a missing bucket, and does not create it."""
     config = LakeSinkConnector().validate(sink_props(s3, "no-such-bucket"))
     (text,) = errors(config.config_values)["lake.url"]
     assert "404 Not Found" in text
 
 
 def test_storage_that_ignores_conditions_is_refused() -> None:
-    """There, a zombie could write a file again; at least once remains."""
+    """With storage that ignores conditions a zombie could replace a file; at-least-once remains."""
     with running_s3(overwrites=True) as server:
         props = sink_props(server, server.new_bucket())
         (text,) = errors(LakeSinkConnector().validate(props).config_values)["lake.url"]
@@ -92,7 +92,7 @@ def test_storage_that_ignores_conditions_is_refused() -> None:
 
 
 def test_a_storage_that_went_away_is_tried_again(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The batch stays; the task fails after the last attempt, and names what it did."""
+    """The task keeps the batch, fails after the last attempt, and names the failed action."""
     with running_s3() as server:
         bucket = server.new_bucket()
         props = {"flush.size": "2", "max.retries": "2"}
@@ -113,7 +113,7 @@ def test_a_storage_that_went_away_is_tried_again(tmp_path_factory: pytest.TempPa
 
 
 def test_the_schema_of_rows_is_that_of_the_records(s3: S3Server) -> None:
-    """The types that Parquet keeps come back as they were."""
+    """The types that Parquet keeps come back from the bucket as they were."""
     bucket = s3.new_bucket()
     sink = SinkHarness(LakeSinkTask, sink_props(s3, bucket))
     sink.start()

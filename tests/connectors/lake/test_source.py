@@ -48,7 +48,7 @@ def read(records: list[SourceRecord]) -> list[object]:
 
 
 def test_offsets_are_files_and_rows(tmp_path: Path) -> None:
-    """The last one of a file says that nothing follows."""
+    """Offsets count rows, and that of a file's last row marks the end of the file."""
     write(tmp_path, "in/a.json", range(3))
     source = started(tmp_path, {"batch.max.rows": "2"})
     records = source.run(3)
@@ -63,7 +63,7 @@ def test_offsets_are_files_and_rows(tmp_path: Path) -> None:
 
 @cases("name, count", ("json", 10), ("csv", 10), ("parquet", 10))
 def test_a_task_continues_in_the_middle_of_a_file(tmp_path: Path, name: str, count: int) -> None:
-    """The format of the file does not matter."""
+    """A task continues in the middle of a file of any format."""
     table = pa.table({"n": [str(n) for n in range(count)]})
     if name == "parquet":
         pq.write_table(table, tmp_path / "a.parquet", row_group_size=3)
@@ -84,7 +84,7 @@ def test_a_task_continues_in_the_middle_of_a_file(tmp_path: Path, name: str, cou
 
 
 def test_a_broken_row_among_those_that_were_read_names_the_file(tmp_path: Path) -> None:
-    """The file was replaced by one whose quotes are not closed."""
+    """A broken row before the offset fails with the file's name, as after a replaced file."""
     (tmp_path / "a.csv").write_text('n\n1\n"2\n3\n4\n')
     source = started(tmp_path, {"format.class": "csv"})
     source.offsets.store({"file": "a.csv"}, {"row": 3})
@@ -95,9 +95,9 @@ def test_a_broken_row_among_those_that_were_read_names_the_file(tmp_path: Path) 
 def test_files_that_were_read_are_not_opened_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """New ones are found while the task runs, wherever their names are in the order.
+    """Read files are not opened again, and new files are found anywhere in the order.
 
-    A file that has changed is said once.
+    A file that has changed is logged once.
     """
     write(tmp_path, "m.json", range(2))
     source = started(tmp_path)
@@ -122,7 +122,7 @@ def test_files_that_were_read_are_not_opened_again(
 def test_files_are_read_in_the_order_of_names_or_times(
     tmp_path: Path, order: str, first: list[int]
 ) -> None:
-    """Of the last change, that is."""
+    """Files are read by name, or by the time of their last change."""
     write(tmp_path, "a.json", range(2))
     write(tmp_path, "b.json", range(2, 4))
     os.utime(tmp_path / "b.json", (1, 1))
@@ -132,7 +132,7 @@ def test_files_are_read_in_the_order_of_names_or_times(
 
 
 def test_files_are_split_over_tasks(tmp_path: Path) -> None:
-    """Each is read by one of them, whatever their number was before."""
+    """Each file is read by one task, whatever the number of tasks was before."""
     for number in range(20):
         write(tmp_path, f"{number}.json", range(number, number + 1))
     connector = LakeSourceConnector()
@@ -148,7 +148,7 @@ def test_files_are_split_over_tasks(tmp_path: Path) -> None:
 
 
 def test_only_files_that_match_are_read(tmp_path: Path) -> None:
-    """Hidden names are those of files that are not complete, or no data."""
+    """Hidden names are left out, because such files are not complete, or not data."""
     for name in ("in/a.json", "in/b.txt", "in/_c.json", "in/_log/d.json", "in/.e.json", "f.json"):
         write(tmp_path, name, range(1))
     source = started(tmp_path, {"prefix": "in", "file.pattern": r".*\.json"})
@@ -162,7 +162,7 @@ def test_only_files_that_match_are_read(tmp_path: Path) -> None:
 def test_a_prefix_or_pattern_without_a_file_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, settings: dict[str, str], count: int | None
 ) -> None:
-    """It may be misspelt, and the task would run and read nothing."""
+    """A prefix or pattern without a file may be misspelt, so the task logs a warning."""
     write(tmp_path, "in/a.json", range(1))
     source = started(tmp_path, settings)
     source.poll()
@@ -203,7 +203,7 @@ def test_types_become_those_of_connect(tmp_path: Path) -> None:
 
 @cases("name", "a.csv.gz", "a.csv", "a.GZ")
 def test_compressed_text_is_read(tmp_path: Path, name: str) -> None:
-    """Whatever its name is; empty values of CSV are null."""
+    """Text is decompressed whatever the file's name is; empty values of CSV are null."""
     (tmp_path / name).write_bytes(gzip.compress(b'a,b\n1,\n"x\ny",2\n'))
     source = started(tmp_path, {"format.class": "csv"})
     values = [record.value for record in source.run(2)]
@@ -215,7 +215,7 @@ def test_compressed_text_is_read(tmp_path: Path, name: str) -> None:
 
 
 def test_a_comma_is_the_null_of_an_only_column(tmp_path: Path) -> None:
-    """As LakeSink writes it; another second value breaks the row."""
+    """A comma in a CSV file of one column is a null, as LakeSink writes it."""
     (tmp_path / "a.csv").write_bytes(b'"a"\n"x"\n,\n""\n"y",z\n')
     source = started(tmp_path, {"format.class": "csv"})
     values = [record.value for record in source.run(3)]
@@ -225,7 +225,7 @@ def test_a_comma_is_the_null_of_an_only_column(tmp_path: Path) -> None:
 
 
 def test_rows_of_csv_end_with_either_sign(tmp_path: Path) -> None:
-    """Also both together; within quotes they are part of the value."""
+    """CSV rows end with CR, LF or both; within quotes these are part of the value."""
     (tmp_path / "a.csv").write_bytes(b'a,b\r1,2\n"x\ry",4\r\n5,6')
     source = started(tmp_path, {"format.class": "csv"})
     values = [record.value for record in source.run(3)]
@@ -239,7 +239,7 @@ def test_rows_of_csv_end_with_either_sign(tmp_path: Path) -> None:
 
 @cases("name", "a.json", "a.json.gz")
 def test_marks_and_empty_lines_are_no_rows_of_json(tmp_path: Path, name: str) -> None:
-    """A byte order mark, `\\r` as white space and empty lines do not count in offsets."""
+    """A byte order mark, `\\r` as white space and empty lines do not count in offsets of JSON."""
     content = b'\xef\xbb\xbf{"a":"\xc3\xa9"}\r\n\r\n \n\r{"a":\r2}\n{"a":3}'
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     source = started(tmp_path)
@@ -291,7 +291,7 @@ def test_marks_and_empty_lines_are_no_rows_of_json(tmp_path: Path, name: str) ->
 def test_content_of_another_format_fails_the_task(
     tmp_path: Path, written: str, content: bytes, text: str
 ) -> None:
-    """The error names the file and the row, not what is in it; rows before it are delivered."""
+    """Content of another format fails with file and row, not the value; rows before it arrive."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a.x").write_bytes(content)
     source = started(tmp_path, {"format.class": written})
@@ -302,7 +302,7 @@ def test_content_of_another_format_fails_the_task(
 
 
 def test_a_file_that_vanished_fails_the_task(tmp_path: Path) -> None:
-    """Its rows are missing; after a restart it is not listed any more."""
+    """A file that vanished fails the task; after a restart it is not listed any more."""
     write(tmp_path, "a.json", range(1))
     write(tmp_path, "b.json", range(1))
     source = started(tmp_path)
@@ -313,13 +313,13 @@ def test_a_file_that_vanished_fails_the_task(tmp_path: Path) -> None:
 
 
 def test_delivery_exactly_once_is_supported(tmp_path: Path) -> None:
-    """Each row has a position of its own."""
+    """Exactly-once delivery is supported, because each row has its own position."""
     support = LakeSourceConnector().exactly_once_support(props(tmp_path))
     assert support is ExactlyOnceSupport.SUPPORTED
 
 
 def test_changed_offsets_are_files_and_rows(tmp_path: Path) -> None:
-    """Others are refused with their names."""
+    """Changed offsets must be positions in files; others are refused with their names."""
     connector = LakeSourceConnector()
     good = [({"file": "a"}, {"row": 1}), ({"file": "b"}, None)]
     assert connector.alter_offsets(props(tmp_path), good)
@@ -344,6 +344,6 @@ def test_changed_offsets_are_files_and_rows(tmp_path: Path) -> None:
 def test_a_wrong_setting_is_found_by_validation(
     tmp_path: Path, settings: dict[str, str], name: str
 ) -> None:
-    """The error belongs to the setting that has to be changed."""
+    """Validation adds the error to the setting that has to be changed."""
     config = LakeSourceConnector().validate(props(tmp_path, settings))
     assert [value.name for value in config.config_values if value.error_messages] == [name]

@@ -56,14 +56,14 @@ def service_account(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_scheme_has_a_storage(
     service_account: Path, settings: dict[str, str], text: str
 ) -> None:
-    """With the settings that belong to it."""
+    """Each scheme of a URL has a storage with the settings that belong to it."""
     if settings["lake.url"].startswith("gs:"):
         settings = {**settings, "gcs.credentials.path": str(service_account)}
     assert opened(settings) == text
 
 
 def test_a_key_that_is_not_valid_is_not_shown() -> None:
-    """Not even the character that is wrong."""
+    """The error for a key that is not valid does not show even the wrong character."""
     settings = {"azblob.account.name": "a", "azblob.account.key": "secret!!"}
     with pytest.raises(ConfigException, match="Invalid Access Key") as caught:
         opened({"lake.url": "az://c/p", **settings})
@@ -71,6 +71,6 @@ def test_a_key_that_is_not_valid_is_not_shown() -> None:
 
 
 def test_signatures_of_addresses_are_not_shown() -> None:
-    """A SAS token is in the query."""
+    """Errors leave out the query of an address, which may hold a SAS token."""
     error = OSError("GET https://a.blob/c/p?sv=1&sig=secret in 2 ms\nDebug source: secret")
     assert reason(error) == "GET https://a.blob/c/p in 2 ms"

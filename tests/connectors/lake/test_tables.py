@@ -66,7 +66,7 @@ def offsets(lake: Path) -> list[str]:
 
 
 def test_a_snapshot_holds_rows_and_offsets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One for an interval, not one for each delivery."""
+    """A snapshot holds rows and offsets of one interval, not of one delivery."""
     now_s = 1000.0
     monkeypatch.setattr("time.monotonic", lambda: now_s)
     sink = started(tmp_path, {"iceberg.control.commit.interval-ms": "60000"})
@@ -83,7 +83,7 @@ def test_a_snapshot_holds_rows_and_offsets(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_new_task_continues_at_the_stored_offset(tmp_path: Path) -> None:
-    """Though Kafka has no committed offset after the crash."""
+    """A new task continues at the table's offset, even without a committed offset in Kafka."""
     sink = started(tmp_path, {"iceberg.control.commit.interval-ms": "1"})
     send(sink, range(6))
     sink.deliver(3)
@@ -95,7 +95,7 @@ def test_a_new_task_continues_at_the_stored_offset(tmp_path: Path) -> None:
 
 
 def test_partitions_that_close_leave_no_row_to_be_read_twice(tmp_path: Path) -> None:
-    """Buffered rows of the partitions are committed first."""
+    """Buffered rows of closing partitions are committed first, so that no row is read twice."""
     sink = started(tmp_path)
     send(sink, range(5))
     sink.deliver()
@@ -106,7 +106,7 @@ def test_partitions_that_close_leave_no_row_to_be_read_twice(tmp_path: Path) -> 
 
 
 def test_a_zombie_cannot_commit_its_successors_records(tmp_path: Path) -> None:
-    """It finds other offsets, drops its rows, and goes on behind them."""
+    """A zombie finds other offsets, drops its rows, and continues after its successor's rows."""
     zombie, successor = started(tmp_path), started(tmp_path)
     for sink in (zombie, successor):
         send(sink, range(5))
@@ -119,7 +119,7 @@ def test_a_zombie_cannot_commit_its_successors_records(tmp_path: Path) -> None:
 
 
 def test_tasks_of_one_table_keep_each_others_offsets(tmp_path: Path) -> None:
-    """Their commits meet; the later one is made again behind the other."""
+    """Commits of two tasks may meet; the later one is repeated and keeps the other's offsets."""
     sinks = [
         started(tmp_path, partitions=[partition], settings=None) for partition in (TOPIC, OTHER)
     ]
@@ -139,7 +139,7 @@ def test_tasks_of_one_table_keep_each_others_offsets(tmp_path: Path) -> None:
 def test_a_commit_of_unknown_outcome_is_looked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, landed: bool
 ) -> None:
-    """It is repeated only if the table does not have it."""
+    """A commit of unknown outcome is repeated only if the table does not have it."""
     sink = started(tmp_path, {"iceberg.control.commit.interval-ms": "1"})
     send(sink, range(3))
     original = table_target.append_once
@@ -161,7 +161,7 @@ def test_a_commit_of_unknown_outcome_is_looked_for(
 
 
 def test_snapshots_of_others_do_not_hide_the_offsets(tmp_path: Path) -> None:
-    """They are looked for in the snapshots before."""
+    """Offsets are looked for in older snapshots if the newest one has none."""
     sink = started(tmp_path)
     send(sink, range(3))
     sink.deliver()
@@ -175,7 +175,7 @@ def test_snapshots_of_others_do_not_hide_the_offsets(tmp_path: Path) -> None:
 
 
 def test_a_partition_that_is_lost_takes_its_rows_along(tmp_path: Path) -> None:
-    """Those of the others stay buffered."""
+    """The rows of a lost partition are dropped, and those of other partitions stay buffered."""
     sink = started(tmp_path, partitions=[TOPIC, OTHER])
     send(sink, range(3))
     send(sink, range(10, 13), partition=OTHER)
@@ -187,7 +187,7 @@ def test_a_partition_that_is_lost_takes_its_rows_along(tmp_path: Path) -> None:
 
 
 def test_missing_columns_are_added_when_allowed(tmp_path: Path) -> None:
-    """Types are widened too; rows of both schemas are in one snapshot."""
+    """Missing columns are added and types widened if allowed, within one snapshot."""
     old = fields(id=INT32_SCHEMA)
     new = fields(id=INT64_SCHEMA, note=STRING_SCHEMA)
     sink = started(tmp_path, {"iceberg.tables.evolve-schema-enabled": "true"})
@@ -210,7 +210,7 @@ def test_missing_columns_are_added_when_allowed(tmp_path: Path) -> None:
 def test_a_missing_table_or_column_names_the_setting(
     tmp_path: Path, settings: dict[str, str], text: str
 ) -> None:
-    """The sink creates neither tables nor columns unless the setting asks for it."""
+    """The sink creates tables and columns only if a setting asks for it, which the error names."""
     new = fields(id=INT64_SCHEMA, note=STRING_SCHEMA)
     sink = started(tmp_path, settings)
     if not settings:
@@ -228,7 +228,7 @@ def test_a_missing_table_or_column_names_the_setting(
 
 
 def test_a_table_is_partitioned_as_the_config_says(tmp_path: Path) -> None:
-    """By values and by times."""
+    """A new table is partitioned by values and times as the config says."""
     schema = fields(id=INT64_SCHEMA, at=timestamp_builder())
     sink = started(tmp_path, {"iceberg.tables.default-partition-by": "day(at),id"})
     for hour in range(2):
@@ -246,7 +246,7 @@ def test_a_table_is_partitioned_as_the_config_says(tmp_path: Path) -> None:
 
 
 def test_changed_offsets_are_those_of_the_table(tmp_path: Path) -> None:
-    """None forgets a partition."""
+    """Changed offsets are stored in the table, and None removes a partition's offset."""
     sink = started(tmp_path, partitions=[TOPIC, OTHER])
     send(sink, range(3))
     send(sink, range(10, 13), partition=OTHER)
@@ -264,7 +264,7 @@ def test_changed_offsets_are_those_of_the_table(tmp_path: Path) -> None:
 def test_a_locked_catalog_is_tried_again_until_the_last_attempt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Then the task fails, with the database's own reason."""
+    """A locked catalog is tried again; the last attempt fails with the database's own reason."""
     sink = started(tmp_path, {"max.retries": "1"})
 
     def locked(*_: object) -> None:
@@ -294,14 +294,14 @@ def test_a_locked_catalog_is_tried_again_until_the_last_attempt(
 def test_a_wrong_setting_is_found_by_validation(
     tmp_path: Path, settings: dict[str, str], name: str
 ) -> None:
-    """The error belongs to the setting that has to be changed."""
+    """Validation adds the error to the setting that has to be changed."""
     config = LakeSinkConnector().validate(props(tmp_path, settings))
     found = [value.name for value in config.config_values if value.error_messages]
     assert found[:1] == [name]
 
 
 def test_the_offsets_key_is_the_connectors(tmp_path: Path) -> None:
-    """Two connectors write one table, each with offsets of its own."""
+    """Two connectors may write one table, each with offsets of its own."""
     for name in ("a", "b"):
         sink = started(tmp_path, {"name": name})
         send(sink, range(2))

@@ -67,20 +67,20 @@ def ms(text: str) -> int:
     ("Europe/Berlin", 90 * 60_000, "2024-06-15T22:40Z", "2024-06-16 00:00"),
     ("Europe/Berlin", 7 * DAY, "2024-06-12T22:30Z", "2024-06-13 00:00"),
     ("Europe/Berlin", 7 * DAY, "2024-06-12T21:30Z", "2024-06-06 00:00"),
-    # Before 1970 too, a span is that of its beginning.
+    # A span before 1970 is also named by its beginning.
     ("Asia/Kolkata", DAY, "1969-12-31T18:29Z", "1969-12-31 00:00"),
     ("UTC", HOUR, "0987-06-05T04:30Z", "0987-06-05 04:00"),
 )
 def test_a_span_begins_in_local_time(
     zone: str, duration_ms: int, time: str, directory: str
 ) -> None:
-    """As Joda-Time has it, which Confluent's TimeBasedPartitioner uses."""
+    """Spans begin in local time, as in Joda-Time, which Confluent's TimeBasedPartitioner uses."""
     assert directories(zone, duration_ms, ms(time)) == [directory]
 
 
 @cases("zone", "Europe/Berlin", "America/Havana", "Australia/Lord_Howe")
 def test_each_half_hour_of_a_year_is_in_the_directory_of_its_day(zone: str) -> None:
-    """The changes of the clock on that day do not matter."""
+    """Each half hour is in the directory of its local day, whatever the clock does on that day."""
     times = range(ms("2023-12-31T00:00Z"), ms("2025-01-02T00:00Z"), 1_800_000)
     days = [found.split()[0] for found in directories(zone, DAY, *times)]
     minutes = [found.split()[0] for found in directories(zone, 60_000, *times)]
@@ -90,6 +90,6 @@ def test_each_half_hour_of_a_year_is_in_the_directory_of_its_day(zone: str) -> N
 
 @cases("time_ms", 10**17, -(10**17), 253_402_300_800_000)
 def test_a_time_beyond_the_calendar_is_the_records_fault(time_ms: int) -> None:
-    """Microseconds in place of milliseconds are the usual reason."""
+    """A time outside the calendar is an error of the record, which often has microseconds."""
     with pytest.raises(DataException, match="years 1 to 9999"):
         directories("Europe/Berlin", DAY, time_ms)

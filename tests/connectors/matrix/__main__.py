@@ -1,4 +1,4 @@
-"""Run the matrix and print what is not as promised.
+"""Run the matrix and print the outcomes that differ from the promised ones.
 
 python -m tests.connectors.matrix [WORD …]      paths whose names have each of the words
 python -m tests.connectors.matrix fits          values against columns that exist

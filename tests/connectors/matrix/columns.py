@@ -1,4 +1,4 @@
-"""Columns of the matrix: a type as its documentation names it, with values and what they mean."""
+"""Columns of the matrix: a type as its documentation names it, with values and their meanings."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Value:
     given: Any = field(hash=False, compare=False)
     meaning: Any = field(hash=False, compare=False)
     plain: Any = field(default=None, hash=False, compare=False)
-    """What JSON without schemas holds instead; None: as the kind says."""
+    """The meaning in JSON without schemas; None: the kind decides."""
     own: str | None = None
-    """The source's text form, where the one that arrives in other systems is another."""
+    """The source's own text form, if a different one arrives in other systems."""
     refused: str = ""
-    """Why a source refuses the value although the kind has it."""
+    """Why a source refuses the value although the column's kind has it."""
     is_odd: bool = False
-    """Whether a refusal is likely, so that it is tried alone."""
+    """Whether a refusal is likely, so that the value is tried alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +34,12 @@ class Column:
     kind: Kind
     values: tuple[Value, ...] = field(hash=False, compare=False)
     setup: str = field(default="", hash=False, compare=False)
-    """Statement that makes the type."""
+    """Statement that creates the type."""
     scale: int | None = None
 
     @property
     def name(self) -> str:
-        # No type's name is the whole name of another one's column.
+        # The prefix keeps the name of a column different from each type's name.
         text = self.type.lower().replace("[]", " array")
         return f"v_{re.sub(r'[^a-z0-9]+', '_', text).strip('_')}"
 

@@ -1,4 +1,4 @@
-"""The databases of the matrix, as a test prepares tables and looks at what came of them."""
+"""The databases of the matrix, for preparing tables and looking at results."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tests.support.servers.mariadb import MariaDbServer
 from tests.support.servers.postgres import PostgresServer
 
 Rows = list[dict[str, object]]
-"""Meanings of a table's rows by column, in the order of `id`, which is a text if CSV was read."""
+"""The meanings of a table's rows by column, in the order of `id` (a text if CSV was read)."""
 
 
 class Database(Protocol):
-    """One database; names of tables are plain."""
+    """One database; names of tables need no quotes."""
 
     @property
     def name(self) -> str: ...
 
     natural: ClassVar[Mapping[Kind, str]]
-    """Types of columns that hold what JSON without a schema has."""
+    """Types of columns that hold the values of JSON without a schema."""
 
     def close(self) -> None: ...
     def settings(self) -> dict[str, str]: ...
@@ -49,7 +49,7 @@ def quoted(database: Database, name: str) -> str:
 
 
 def fill(database: Database, table: str, cells: Sequence[Cell]) -> None:
-    """Make a table with a column for each type, and a row for each number of a value."""
+    """Create a table with a column for each type, and a row for each number of a value."""
     columns = grid(cells)
     define(database, table, {column.name: column.type for column, _ in columns})
     quote = lambda name: quoted(database, name)  # noqa: E731
@@ -75,7 +75,7 @@ def define(database: Database, table: str, types: Mapping[str, str]) -> None:
 
 
 class Postgres:
-    """A database of its own; the texts are those of its output functions."""
+    """A PostgreSQL database of its own; texts are those of the server's output functions."""
 
     name = "PostgreSQL"
     natural: ClassVar[Mapping[Kind, str]] = {
@@ -106,7 +106,7 @@ class Postgres:
             self._connection.execute(statement.encode())
 
     def read(self, table: str, kinds: Mapping[str, Kind]) -> Rows:
-        # As the output functions write them: a cast to text would cut the spaces of char(n).
+        # The output functions keep the spaces of char(n), which a cast to text would cut.
         names = ", ".join(f'"{name}"' for name in kinds)
         statement = f'SELECT {names} FROM "{table}" ORDER BY CAST(id AS integer)'.encode()
         result = self._connection.execute(statement).pgresult
@@ -122,7 +122,7 @@ class Postgres:
 
 
 class MariaDb:
-    """A database of its own, of utf8mb4, in a session that takes zero dates."""
+    """A MariaDB database of its own in utf8mb4, with a session that takes zero dates."""
 
     name = "MariaDB"
     natural: ClassVar[Mapping[Kind, str]] = {
@@ -173,13 +173,13 @@ def _maria_text(name: str, kind: Kind) -> str:
         case Kind.BYTES:
             return f"HEX(`{name}`)"
         case Kind.FLOAT32:
-            # The text of a FLOAT has six digits only.
+            # The text of a FLOAT has only six digits.
             return f"CAST(CAST(`{name}` AS DOUBLE) AS CHAR)"
     return f"CONVERT(`{name}` USING utf8mb4)"
 
 
 class Sqlite:
-    """A file; values come as the driver has them, which is as they are stored."""
+    """A SQLite file; values have the driver's classes, which are those that are stored."""
 
     name = "SQLite"
     natural: ClassVar[Mapping[Kind, str]] = {
@@ -225,7 +225,7 @@ class Sqlite:
         ]
 
     def change(self, table: str, column: str, row: int, value: object) -> None:
-        # As the sink writes them.
+        # The texts are in the form that the sink writes.
         stored = f"{value}" if isinstance(value, datetime | date | time | Decimal) else value
         with self._connected() as connection:
             connection.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE id = ?', (stored, row))

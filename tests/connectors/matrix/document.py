@@ -1,4 +1,4 @@
-"""docs/reference/value-matrix.md, written from the promises that the matrix compares."""
+"""Writer of docs/reference/value-matrix.md, from the promises that the matrix tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parquet: Arrow's types; JSON: the kinds of values; CSV: texts as they stand in a file."""
+"""Columns of files: Parquet with Arrow's types, JSON with kinds of values, CSV with texts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _integer(arrow_type: Any, bits: int, *, signed: bool) -> tuple[Column, Any]:
     if not signed:
         values["middle"] = 2 ** (bits - 1)
     if bits == 64 and not signed:
-        # Texts in the topic: an INT64 does not hold them.
+        # An INT64 cannot hold these, so the topic has texts.
         return _arrow(Kind.NUMBER, arrow_type, {n: (v, Decimal(v)) for n, v in values.items()})
     return _arrow(Kind.INT, arrow_type, values)
 
@@ -190,7 +190,7 @@ PARQUET_TYPES: tuple[tuple[Column, Any], ...] = (
     _arrow(
         Kind.TEXT,
         pa.duration("us"),
-        # As ISO 8601 writes them, in seconds: a day may have another length.
+        # ISO 8601 in seconds: a day may have another length.
         {"ordinary": (timedelta(days=1, seconds=2), "PT86402S")},
     ),
     _arrow(Kind.JSON, pa.list_(pa.int32()), {"ordinary": [1, 2, None], "empty": []}),

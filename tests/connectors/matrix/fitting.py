@@ -243,7 +243,7 @@ class Columns(Protocol):
     @property
     def name(self) -> str: ...
     def stored(self, table: str, fit: Fit, message: Message) -> object:
-        """Write a value into a new table; return the meaning of what is there then."""
+        """Write a value into a new table; return the meaning of the stored value."""
 
 
 class DatabaseColumns:
@@ -260,7 +260,7 @@ class DatabaseColumns:
 
 
 class IcebergColumns:
-    """Tables of Iceberg, as another program made them."""
+    """Iceberg tables as another program created them."""
 
     name = "Iceberg"
 
@@ -283,7 +283,7 @@ class IcebergColumns:
 
 
 def faults(columns: Columns) -> Iterator[str]:
-    """Yield a line for each value that is not as it should be."""
+    """Yield a line for each value with another outcome than the expected one."""
     for number, fit in enumerate(FITS[columns.name]):
         table = f"t{number}fit"
         schema = (

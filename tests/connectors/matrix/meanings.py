@@ -46,7 +46,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Odd:
-    """A value that the kind does not have; `text` is the form of the database or file."""
+    """A value that the kind cannot hold; `text` is the form of the database or file."""
 
     text: str
 
@@ -140,7 +140,7 @@ def of_text(kind: Kind, text: str) -> object:
 
 
 def of_python(kind: Kind, value: Any) -> object:  # noqa: C901  one case a class
-    """Return the meaning of what the reader of a file or of SQLite returns."""
+    """Return the meaning of a value from the reader of a file or of SQLite."""
     if value is None:
         return None
     match kind, value:
@@ -222,16 +222,16 @@ def equal(kind: Kind, expected: object, found: object) -> bool:
 
 
 def to_milliseconds(meaning: object) -> object:
-    """Return times as Connect's types hold them: whole milliseconds, the earlier one."""
+    """Return times as Connect's types hold them: cut to the earlier whole millisecond."""
     if isinstance(meaning, datetime | time):
         return meaning.replace(microsecond=meaning.microsecond // 1000 * 1000)
     return meaning
 
 
 def without_schema(kind: Kind, meaning: object, scale: int | None) -> tuple[Kind, object]:
-    """Return what JSON without a schema holds of a value, as Connect's formats define it.
+    """Return the value in JSON without a schema, as Connect's formats define it.
 
-    Numbers of days and milliseconds for dates and times, base64 for bytes and decimals.
+    Dates and times are numbers of days and milliseconds, bytes and decimals are base64.
     """
     if meaning is None:
         kinds = {Kind.DATE: Kind.INT, Kind.TIME: Kind.INT, Kind.STAMP: Kind.INT}

@@ -55,7 +55,7 @@ class Path:
         return f"{self.source.name} -> {self.topic} -> {self.target.name}"
 
     def run(self, cells: Sequence[Cell]) -> Outcomes:
-        """Return the outcome of each cell: those that are likely to be equal run together."""
+        """Return the outcome of each cell; cells that are likely to be equal run together."""
         tried = [c for c in cells if not omitted(c.column, self.topic, self.target.name)]
         found = {cell: self._refused[cell] for cell in tried if cell in self._refused}
         left = [cell for cell in tried if cell not in found]
@@ -69,7 +69,7 @@ class Path:
         return found
 
     def faults(self, cells: Sequence[Cell]) -> list[str]:
-        """Return the cells whose outcome is not the promised one, as lines to read."""
+        """Return a line for each cell whose outcome is not the promised one."""
         found = []
         for cell, outcome in self.run(cells).items():
             promised = refusal(cell, self.topic, self.target.name)
@@ -82,7 +82,7 @@ class Path:
         return found
 
     def _split(self, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Outcome]]:
-        """Run cells together; after an error each half, until a cell is alone."""
+        """Run cells together; after an error run each half, until a cell is alone."""
         try:
             messages = None
             messages = through(self.topic, self.source.read(cells))
@@ -115,11 +115,11 @@ class Path:
         return list(_compared(expected, rows))
 
     def _meant(self, cell: Cell) -> tuple[Kind, object]:
-        """Return what is to arrive."""
+        """Return the meaning that has to arrive."""
         is_same = self.target.name.endswith(SAME_TYPES)
         stated = own_meaning(cell) if is_same else cell.value.meaning
         kind, meaning = cell.column.kind, to_milliseconds(stated)
-        # Texts such as NaN are what a column of the same type takes for the number.
+        # Texts such as NaN are those that a column of the same type takes for the number.
         if self.topic is Topic.PLAIN and not (is_same and isinstance(meaning, float)):
             kind, meaning = without_schema(kind, meaning, cell.column.scale)
             meaning = meaning if cell.value.plain is None else cell.value.plain
@@ -160,14 +160,14 @@ def _of_error(error: BaseException, cell: Cell) -> Outcome:
 
 
 def missing(error: BaseException, cell: Cell) -> list[str]:
-    """Return what the one form of error has and this error lacks."""
+    """Return the parts of the one form of error that this error lacks."""
     text = str(error)
     given = str(cell.value.given).strip("'")
     lacks = []
     if not isinstance(error, DataException):
         lacks.append("DataException")
-    # A database does not name the column of each value that it refuses; what is not JSON or CSV
-    # has none.
+    # A database does not name the column of each value that it refuses, and a fault of JSON or CSV
+    # is not in a column.
     has_column = "record matrix-0@" not in text and not re.search(
         r"is not JSON|, row \d+: (a quote|text)", text
     )

@@ -1,4 +1,4 @@
-"""Runs cells of the matrix: from a source through a topic into a target."""
+"""Runs of the matrix's cells: from a source through a topic into a target."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Source(Protocol):
     def read(
         self, cells: Sequence[Cell], settings: Mapping[str, str] = NO_SETTINGS
     ) -> list[SourceRecord]:
-        """Put the values there, and return the records that the connector makes of them."""
+        """Store the values in the source, and return the connector's records for them."""
 
 
 class Target(Protocol):
@@ -44,11 +44,11 @@ class Target(Protocol):
     def write(
         self, cells: Sequence[Cell], messages: Sequence[Message], kinds: Mapping[str, Kind]
     ) -> Rows:
-        """Write the messages; return what is there now."""
+        """Write the messages; return the target's content."""
 
 
 def polled(harness: SourceHarness) -> list[SourceRecord]:
-    """Return all records of a source: poll until nothing has come a few times."""
+    """Return all records of a source: poll until several polls return nothing."""
     harness.start()
     records: list[SourceRecord] = []
     empty = 0
@@ -109,7 +109,7 @@ class DatabaseSource:
 
 
 def check_stated(cells: Sequence[Cell], stored: Rows) -> None:
-    """The database holds what the matrix says that it holds."""
+    """Check that the database holds the values as the matrix states them."""
     wrong = []
     for column, found in grid(cells):
         for row, cell in enumerate(found):
@@ -123,13 +123,13 @@ def check_stated(cells: Sequence[Cell], stored: Rows) -> None:
 
 
 def own_meaning(cell: Cell) -> object:
-    """Return what the source's own text form means."""
+    """Return the meaning of the source's own text form."""
     own = cell.value.own
     return cell.value.meaning if own is None else of_text(cell.column.kind, own)
 
 
 class MisstatedError(Exception):
-    """The matrix is wrong, not a connector."""
+    """The error of a matrix that states a wrong value, while no connector is wrong."""
 
 
 def sink_props(database: Database, table: str) -> dict[str, str]:
@@ -146,11 +146,11 @@ def sink_props(database: Database, table: str) -> dict[str, str]:
 
 
 class UnreadableError(Exception):
-    """The target holds a value that its own reader does not read."""
+    """The error of a target with a value that its own reader cannot read."""
 
 
 class DatabaseTarget:
-    """SqlSink writes a table: one that it makes, or one with the types of the source."""
+    """SqlSink writes a table that it creates, or one with the types of the source."""
 
     def __init__(self, database: Database, *, same_types: bool = False) -> None:
         self.database = database
@@ -170,7 +170,7 @@ class DatabaseTarget:
 
 
 class Scratch:
-    """Directories that a path uses, one after the other."""
+    """Directories for a path, one after the other."""
 
     def __init__(self, root: Path) -> None:
         self._root = root

@@ -83,7 +83,7 @@ def _texts(type_: str, *names: str) -> Column:
 
 
 def _as_text(type_: str, setup: str = "", **values: str) -> Column:
-    """A type that Connect has not: the database's own text form arrives."""
+    """Return a column whose type Connect lacks: the database's own text arrives."""
     return column(type_, Kind.TEXT, dict(values), setup=setup)
 
 
@@ -295,7 +295,7 @@ def _of_extension(type_: str, extension: str = "", **values: str) -> Column:
     return _as_text(type_, f"CREATE EXTENSION {extension or type_}", **values)
 
 
-# Debezium has hstore as JSON or as a map, and leaves out types that it does not know unless
+# Debezium has hstore as JSON or as a map, and leaves out unknown types unless
 # `include.unknown.datatypes` is set.
 _EXTENSIONS = [
     _of_extension("citext", **{name: str(_TEXTS[name]) for name in ("ordinary", "spaces", "wide")}),
@@ -308,7 +308,7 @@ _EXTENSIONS = [
 
 
 def _array(type_: str, **values: tuple[str, str]) -> Column:
-    """An array is read as JSON: pairs of the database's text and of JSON."""
+    """Return a column of an array, read as JSON: pairs of the database's text and of JSON."""
     found = [
         Value(
             name=name,
@@ -322,7 +322,7 @@ def _array(type_: str, **values: tuple[str, str]) -> Column:
     return Column(type=type_, kind=Kind.JSON, values=(*found, null))
 
 
-# Debezium has arrays of Connect instead, which most sinks of tables do not take.
+# Debezium has arrays of Connect instead, which most sinks for tables do not take.
 _ARRAYS = [
     _array(
         "integer[]",

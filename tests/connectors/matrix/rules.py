@@ -1,7 +1,7 @@
 """The documentation's promise for each cell: equal, or refused at reading or writing.
 
-Derived from the types alone, never from the connectors' code. Where ours differs from Debezium or
-Confluent's connectors on purpose, the rule says so.
+The rules follow from the types alone, never from the connectors' code. Where a promise differs from
+Debezium or Confluent's connectors on purpose, the rule says so.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ INT64 = range(-(2**63), 2**63)
 SAME_TYPES = "same types"
 NEEDS_SCHEMA = ("Parquet", "CSV", "Iceberg")
 WITHOUT_SIGN_OF_ZERO = ("MariaDB", "SQLite")
-"""Databases that keep no minus before zero."""
+"""Databases that do not store the sign of a zero."""
 WITHOUT_NAN = ("MariaDB", "SQLite", "JSON")
 WITHOUT_INFINITY = ("MariaDB", "JSON")
 ARROW_DIGITS = 38
-"""Most digits of a decimal in Parquet, Iceberg, and CSV, which is made of the same columns."""
+"""The most digits of a decimal in Parquet, Iceberg and CSV, which use the same columns."""
 MARIADB_DIGITS, MARIADB_SCALE = 65, 30
 NARROW_SCALE = 18
-"""Up to it columns that SqlSink creates have 38 digits, beyond it more."""
+"""Up to this scale, columns that SqlSink creates have 38 digits, above it more."""
 EXACT = Context(prec=2000)
 BYTES_OF_NUMBERS = (Kind.BYTES, Kind.DATE, Kind.TIME, Kind.STAMP, Kind.DECIMAL)
 
@@ -55,7 +55,7 @@ def omitted(column: Column, topic: Topic, target: str) -> str:
 
 
 def refused_at_reading(cell: Cell) -> str:
-    """Return the reason for which a source refuses a value, an empty text when it does not."""
+    """Return why a source refuses a value, an empty text if it does not."""
     meaning, column = cell.value.meaning, cell.column
     if cell.value.refused:
         return cell.value.refused
@@ -68,7 +68,7 @@ def refused_at_reading(cell: Cell) -> str:
 
 
 def refused_at_writing(cell: Cell, topic: Topic, target: str) -> str:
-    """Return the reason for which a sink refuses a value, an empty text when it does not."""
+    """Return why a sink refuses a value, an empty text if it does not."""
     meaning, column = cell.value.meaning, cell.column
     system = target.partition(",")[0]
     match meaning:
@@ -77,10 +77,10 @@ def refused_at_writing(cell: Cell, topic: Topic, target: str) -> str:
         case 0 if (
             column.type == "year" and topic is Topic.PLAIN and not target.endswith(SAME_TYPES)
         ):
-            # The text 0000: the columns there are of numbers.
+            # The value is the text 0000, and the columns there hold numbers.
             return "" if system in ("JSON", *NEEDS_SCHEMA) else "zeros before a number"
         case float() if topic is Topic.PLAIN:
-            # Apache's JsonConverter writes the texts NaN and Infinity, which are texts then.
+            # Apache's JsonConverter writes NaN and Infinity as texts, which stay texts.
             return ""
         case float() if math.isnan(meaning) and system in WITHOUT_NAN:
             return "NaN"
@@ -106,13 +106,13 @@ def _digits(value: Decimal, scale: int, target: str) -> str:
         return "" if whole <= ARROW_DIGITS - max(scale, 0) else f"more than {ARROW_DIGITS} digits"
     if target == "PostgreSQL":
         return "" if whole <= ARROW_DIGITS else f"more than {ARROW_DIGITS} digits before the point"
-    # A column of text has all digits of a larger scale.
+    # A larger scale has a text column, which keeps all digits.
     fits = scale > MARIADB_SCALE or whole <= MARIADB_DIGITS - scale
     return "" if fits else f"more than {MARIADB_DIGITS} digits"
 
 
 def refusal(cell: Cell, topic: Topic, target: str) -> Refusal | None:
-    """Return what is promised for a cell, None for equality."""
+    """Return the promised refusal of a cell, None if it arrives equal."""
     if reason := refused_at_reading(cell):
         return Refusal("reading", reason)
     if reason := refused_at_writing(cell, topic, target):
@@ -161,7 +161,7 @@ def in_topic(system: str, column: Column) -> str:
         case Kind.NUMBER:
             return "STRING"
         case Kind.FLOAT32 if system == "MariaDB":
-            # SQL has no other name for a double: REAL of MariaDB is one.
+            # SQL has no other name for a double; REAL of MariaDB is a double.
             return "FLOAT64"
         case Kind.INT:
             if column.type == "year":

@@ -47,7 +47,7 @@ class Systems:
             database.close()
 
     def targets(self, source: str) -> list[Target]:
-        """Return the targets of a source; the tables with its own types come first."""
+        """Return the targets of a source; tables with the source's own types come first."""
         same = self.databases.get(source)
         formats = ("parquet", "json", "csv", "iceberg")
         return [
@@ -57,7 +57,7 @@ class Systems:
         ]
 
     def paths(self, source: str) -> Iterator[Path]:
-        """Yield the paths from a source that are supported."""
+        """Yield the supported paths from a source."""
         for topic in Topic:
             for target in self.targets(source):
                 if not unsupported(source, topic, target.name):

@@ -22,7 +22,7 @@ from tests.support.servers.postgres import PostgresServer
 
 pytestmark = [pytest.mark.wire, pytest.mark.timeout(1800 if LONG else 900)]
 FEWER = 8
-"""Without --long: one path of so many."""
+"""Without --long the tests run one of this many paths."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def systems(
 @pytest.mark.long
 @cases("source", *CATALOG)
 def test_each_value_arrives_equal_or_is_refused(systems: Systems, source: str) -> None:
-    """With the error that names table or file, column and row."""
+    """A refused value has an error that names table or file, column and row."""
     first = list(CATALOG).index(source)
     paths = list(systems.paths(source))
     chosen = paths if LONG else paths[first % FEWER :: FEWER]
@@ -46,7 +46,7 @@ def test_each_value_arrives_equal_or_is_refused(systems: Systems, source: str) -
 
 @cases("source", *CATALOG)
 def test_columns_have_the_documented_types_in_the_topic(systems: Systems, source: str) -> None:
-    """The same types for each row of a column."""
+    """Each row of a column has the documented type in the topic."""
     cells = [
         Cell(column, value)
         for column in CATALOG[source]
@@ -74,7 +74,7 @@ def _connect_type(schema: Schema) -> str:
 
 @cases("system", *fitting.FITS)
 def test_a_value_that_does_not_fit_a_column_is_refused(systems: Systems, system: str) -> None:
-    """Databases cut, round and convert many of them without an error."""
+    """A value that an existing column would cut, round or convert is refused."""
     assert list(fitting.faults(systems.columns[system])) == []
 
 
@@ -82,7 +82,7 @@ WITH_ODD_VALUES = [
     (source, column.type)
     for source, columns in CATALOG.items()
     for column in columns
-    # What is not JSON or CSV is no value.
+    # A value that is not JSON or CSV is not in a column.
     if source not in ("JSON", "CSV") and column.kind is not Kind.JSON
     if any(refused_at_reading(Cell(column, value)) for value in column.values)
 ]
@@ -92,7 +92,7 @@ WITH_ODD_VALUES = [
 def test_the_policy_says_what_becomes_of_an_odd_value(
     systems: Systems, source: str, type_: str
 ) -> None:
-    """Null, the text of the source, or no row; the other rows arrive as ever."""
+    """An odd value becomes null, the source's text, or no row; the other rows arrive."""
     cells = [cell for cell in cells_of(source) if cell.column.type == type_]
     kind, name = cells[0].column.kind, cells[0].column.name
     is_good = [not refused_at_reading(cell) for cell in cells]

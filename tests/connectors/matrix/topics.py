@@ -1,4 +1,4 @@
-"""The converters of the matrix: records to the bytes of a topic, and back."""
+"""The converters of the matrix, from records to the bytes of a topic and back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOPIC = "matrix"
 
 
 class Topic(StrEnum):
-    """The forms in which records of the topic are written."""
+    """The forms of records in the topic."""
 
     JSON = "JSON with schemas"
     PLAIN = "JSON without schemas"
@@ -36,7 +36,7 @@ class MemoryRegistry:
         return self._schemas[schema_id]
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: the registry has no connection."""
 
 
 def converter(topic: Topic) -> Converter:
@@ -52,7 +52,7 @@ def converter(topic: Topic) -> Converter:
 
 
 def through(topic: Topic, records: Sequence[SourceRecord]) -> list[tuple[Schema | None, object]]:
-    """Return the values of records as a sink gets them from the topic."""
+    """Return the records' values as a sink receives them from the topic."""
     writes, reads = converter(topic), converter(topic)
     if topic is Topic.AVRO:
         reads._registry = writes._registry  # type: ignore[attr-defined]

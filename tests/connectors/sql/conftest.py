@@ -12,12 +12,12 @@ import pytest
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """The file of a database of SQLite."""
+    """The path of a SQLite database file."""
     return tmp_path / "shop.db"
 
 
 @pytest.fixture
 def database(file: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to it, as a test prepares tables and looks at what came of them."""
+    """A connection to the SQLite file, for preparing tables and looking at results."""
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
         yield connection

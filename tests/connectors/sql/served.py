@@ -1,4 +1,4 @@
-"""A database of a server that a test has for itself, and both connectors on it."""
+"""A database of a server for one test, and both connectors on it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BY_BOTH = {
 
 @dataclass(frozen=True, kw_only=True)
 class Database:
-    """`reads` and `writes` are settings of its tasks; `session` is run before statements."""
+    """A database; `reads` and `writes` are settings of tasks; `session` runs before statements."""
 
     server: PostgresServer | MariaDbServer
     name: str
@@ -35,7 +35,7 @@ class Database:
     started: list[SourceHarness | SinkHarness] = field(default_factory=list)
 
     def close(self) -> None:
-        """Stop the tasks that are not stopped yet."""
+        """Stop the tasks that still run."""
         for harness in self.started:
             harness.task.stop()
 
@@ -47,16 +47,16 @@ class Database:
         return self.server.connect(self.name)
 
     def execute(self, *statements: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Run statements in a connection of their own, and return the rows of the last one."""
+        """Run statements in a connection of their own; return the rows of the last one."""
         with closing(self.connect()) as connection, connection.cursor() as cursor:
             for text in filter(None, (self.session, *statements)):
-                # A session of SQL_ASCII takes no other letters in a text.
+                # A session of SQL_ASCII takes no letters in a text but those of ASCII.
                 statement = text.encode() if isinstance(self.server, PostgresServer) else text
                 cursor.execute(statement, *([values] if values else []))
             return list(cursor.fetchall()) if cursor.description else []
 
     def config(self, **settings: str) -> dict[str, str]:
-        """Return the access to it, and settings, in whose names _ stands for a point."""
+        """Return the settings of the connection, and `more` with points in place of _ in names."""
         named = {name.replace("_", "."): value for name, value in settings.items()}
         return {**self.server.settings(self.name), "retry.backoff.ms": "0", **named}
 

@@ -1,4 +1,4 @@
-"""Errors of databases: what passes, and that no value of a row is shown."""
+"""Errors of databases: which of them may pass, and that none shows a value of a row."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tests.support.cases import cases
     ),
 )
 def test_values_of_rows_are_cut_out_of_messages(original: Exception, expected: str) -> None:
-    """Names of tables, columns and constraints stay."""
+    """Messages keep the names of tables, columns and constraints."""
     assert reason(DBAPIError(None, None, original)) == expected
 
 
@@ -61,5 +61,5 @@ def test_values_of_rows_are_cut_out_of_messages(original: Exception, expected: s
 def test_errors_that_pass_are_known_by_their_codes(
     raised: type[DBAPIError], original: Exception, passes: bool
 ) -> None:
-    """The same rows would break a constraint again."""
+    """The code tells lasting errors, such as a broken constraint, from errors that may pass."""
     assert may_pass(raised(None, None, original)) is passes

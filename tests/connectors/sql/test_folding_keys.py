@@ -1,4 +1,4 @@
-"""Keys of tables by which rows would be lost: said at validation, refused by the task."""
+"""Keys of tables by which rows would be lost: validation reports them, and tasks refuse them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def errors(config: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def refused(config: Mapping[str, str], setting: str = "pk.folding.keys") -> str:
-    """Return the error of validation, which is also that of the task."""
+    """Return validation's error, which is also the task's."""
     (text,) = errors(config)[setting]
     sink = SinkHarness(SqlSinkTask, config)
     sink.start()
@@ -47,7 +47,7 @@ def config(settings: Mapping[str, str], **others: str) -> dict[str, str]:
 def test_a_key_of_sqlite_that_ignores_case_is_refused(
     file: Path, database: sqlite3.Connection
 ) -> None:
-    """Unless the config allows it, or no row is replaced."""
+    """A key of SQLite that ignores case is refused, unless allowed or not used to replace rows."""
     database.execute("CREATE TABLE topic (k TEXT COLLATE NOCASE PRIMARY KEY)")
     props = config({"connection.url": f"sqlite:///{file}"})
     assert "Key column k of table topic takes different texts for equal (NOCASE)" in refused(props)
@@ -69,7 +69,7 @@ def test_a_key_of_sqlite_that_ignores_case_is_refused(
 def test_a_key_of_mariadb_that_folds_texts_is_refused(
     mariadb: MariaDbServer, collation: str, folds: bool
 ) -> None:
-    """utf8mb4_bin ignores spaces at the end."""
+    """utf8mb4_bin is refused too, because it ignores spaces at the end."""
     database = mariadb.new_database()
     statement = f"CREATE TABLE topic (k varchar(20) COLLATE {collation} PRIMARY KEY)"
     mariadb.execute(database, statement)
@@ -91,7 +91,7 @@ def test_a_key_of_mariadb_that_folds_texts_is_refused(
 def test_a_key_of_postgresql_that_folds_texts_is_refused(
     postgres: PostgresServer, type_: str, collation: str
 ) -> None:
-    """A collation that is not deterministic, and a type that ignores case, also below a domain."""
+    """Nondeterministic collations and case-insensitive types are refused, below a domain too."""
     database = postgres.new_database()
     with postgres.connect(database) as connection:
         connection.execute("CREATE EXTENSION citext")
@@ -109,7 +109,7 @@ def test_a_key_of_postgresql_that_folds_texts_is_refused(
 
 @pytest.mark.wire
 def test_an_upsert_of_mariadb_needs_a_key_of_its_columns(mariadb: MariaDbServer) -> None:
-    """Without it each row would be added again. A key of the beginnings of texts is none."""
+    """Without a key each upsert would add the row again; a key of prefixes does not count."""
     database = mariadb.new_database()
     props = config(mariadb.settings(database), pk_folding_keys="allow")
     for keys in ("", ", UNIQUE (v)", ", UNIQUE (k(3))", ", UNIQUE (k, v)", ", KEY (k)"):
@@ -123,7 +123,7 @@ def test_an_upsert_of_mariadb_needs_a_key_of_its_columns(mariadb: MariaDbServer)
 
 @pytest.mark.wire
 def test_an_upsert_of_mariadb_never_changes_the_row_of_another_key(mariadb: MariaDbServer) -> None:
-    """A row whose value another row has in a further unique key is an error of its record."""
+    """A record is in error if its row has another row's value in a further unique key."""
     database = mariadb.new_database()
     schema = SchemaBuilder.struct()
     for name in ("k", "mail"):
@@ -181,7 +181,7 @@ def test_null_in_a_key_is_an_error_of_its_record(
 
 
 def test_topics_that_differ_by_case_are_not_one_table_of_sqlite(file: Path) -> None:
-    """Whose names ignore case. Topics that share a table on purpose may."""
+    """SQLite ignores case in names of tables, but topics may share a table on purpose."""
     props = config({"connection.url": f"sqlite:///{file}"}, topics="t,T", auto_create="true")
     assert "The tables t and T are one" in errors(props)["table.name.format"][0]
     assert errors({**props, "table.name.format": "all"}) == {}

@@ -38,7 +38,7 @@ def database(mariadb: MariaDbServer) -> Iterator[Database]:
 
 ORDER = fields(id=SchemaBuilder.int32(), item=OPTIONAL_STRING_SCHEMA)
 LARGE_ROWS, LARGE_BYTES = 10_000, 80_000_000
-"""More than the socket buffers of both ends hold, which may be 36 MB on recent kernels."""
+"""Larger than the socket buffers of both ends, which may be 36 MB on recent kernels."""
 KEY = fields(id=SchemaBuilder.int32())
 
 
@@ -67,7 +67,7 @@ def test_quotes_in_names_and_columns_without_an_order(database: Database) -> Non
 
 
 def test_a_row_waits_until_no_other_can_get_its_time(database: Database) -> None:
-    """A DATETIME without a fraction is of a whole second, which has to be over."""
+    """A DATETIME without a fraction is a whole second, which has to be over before it is read."""
     database.execute("CREATE TABLE sale (id int, at datetime)")
     database.execute("INSERT INTO sale VALUES (1, utc_timestamp())")
     settings = {"mode": "timestamp", "timestamp.column.name": "at", "poll.interval.ms": "1"}
@@ -80,7 +80,7 @@ def test_a_row_waits_until_no_other_can_get_its_time(database: Database) -> None
 def test_a_large_table_is_read_through_a_cursor_of_the_server(
     mariadb: MariaDbServer, database: Database
 ) -> None:
-    """One query; the server waits with the rest of its rows until they are asked for."""
+    """One query reads a large table; the server keeps its other rows until they are read."""
     create_large_table(database)
     harness = database.source(batch_max_rows="500")
     assert values(harness.poll()) == list(range(1, 501))
@@ -92,7 +92,7 @@ def test_a_large_table_is_read_through_a_cursor_of_the_server(
 def test_a_source_stops_in_the_middle_of_a_table(
     mariadb: MariaDbServer, database: Database
 ) -> None:
-    """Without reading what is left of it, and without leaving a session."""
+    """A source stops without reading the rest of the table, and without leaving a session."""
     create_large_table(database)
     before = sent_bytes(mariadb)
     harness = database.source(batch_max_rows="500")
@@ -109,7 +109,7 @@ def sent_bytes(mariadb: MariaDbServer) -> int:
 
 
 def test_a_query_has_the_types_of_its_columns(database: Database) -> None:
-    """MariaDB has no temporary views; a passing failure starts with a new session."""
+    """A query's columns have their types; a failure that passes starts with a new session."""
     database.execute("CREATE TABLE orders (id int PRIMARY KEY, price decimal(12, 2))")
     database.execute("INSERT INTO orders VALUES (1, 5), (2, 6), (3, 0), (4, 7)")
     query = "SELECT id, price, concat(price, ' :%') AS label FROM orders WHERE price > 1 -- all;"
@@ -126,7 +126,7 @@ def test_a_query_has_the_types_of_its_columns(database: Database) -> None:
 
 
 def test_types_of_columns_become_types_of_records(database: Database) -> None:
-    """Zones, scales, nulls; what Connect has no type for is text."""
+    """Zones, scales and nulls are kept, and types that Connect lacks are texts."""
     database.execute(
         "CREATE TABLE orders (id bigint PRIMARY KEY, tiny tinyint, flag boolean, small smallint,"
         " wide int unsigned, price decimal(12, 2), ratio float, weight double, picture blob,"
@@ -169,7 +169,7 @@ def test_types_of_columns_become_types_of_records(database: Database) -> None:
 
 
 def test_rows_are_added_replaced_and_deleted_by_key(database: Database) -> None:
-    """The last record of each key counts, a record without value removes its row."""
+    """The last record of each key counts, and a record without value removes its row."""
     harness = database.sink(insert_mode="upsert", pk_mode="record_key", delete_enabled="true")
     for number, item in ((1, "a"), (2, "b"), (1, "c"), (3, "d"), (2, None)):
         value = None if item is None else order(number, item)
@@ -188,7 +188,7 @@ def test_rows_are_added_replaced_and_deleted_by_key(database: Database) -> None:
 def test_a_new_task_continues_at_the_stored_offset_and_fences_the_old_one(
     database: Database,
 ) -> None:
-    """Though Kafka has no committed offset; the zombie's transaction finds another epoch."""
+    """The zombie's transaction finds another epoch, even if Kafka has no committed offset."""
     zombie, successor = database.new_sink(), database.new_sink()
     zombie.start()
     for harness in (zombie, successor):
@@ -204,7 +204,7 @@ def test_a_new_task_continues_at_the_stored_offset_and_fences_the_old_one(
 
 
 def test_a_lost_connection_is_made_again(mariadb: MariaDbServer, database: Database) -> None:
-    """Source and sink go on where they were."""
+    """Source and sink make a new connection and continue where they were."""
     database.execute(
         "CREATE TABLE orders AS SELECT seq AS id, timestamp'2024-01-01 00:00:00' AS changed"
         " FROM seq_1_to_100"
@@ -225,7 +225,7 @@ def test_a_lost_connection_is_made_again(mariadb: MariaDbServer, database: Datab
 
 
 def test_a_row_above_the_packets_of_the_server_is_reported(database: Database) -> None:
-    """The server would end the connection, again with each attempt."""
+    """The record is reported: the server would end the connection at each attempt."""
     (most_bytes,) = database.execute("SELECT @@global.max_allowed_packet")[0]
     database.execute("CREATE TABLE topic (id int PRIMARY KEY, item longtext)")
     reporter = RecordingReporter()
@@ -260,7 +260,7 @@ def test_types_of_records_become_types_of_columns(database: Database) -> None:
 
 
 def test_a_table_without_transactions_is_refused(database: Database) -> None:
-    """Its rows would stay although the offsets are rolled back."""
+    """In a table without transactions, rows would stay although the offsets are rolled back."""
     database.execute("CREATE TABLE topic (id int, item text) ENGINE=Aria")
     harness = database.sink()
     harness.send(order(1, "x"), value_schema=ORDER)

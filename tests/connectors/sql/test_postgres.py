@@ -52,7 +52,7 @@ def order(number: int, item: str | None) -> Struct:
 
 
 def test_a_large_table_is_read_through_a_cursor_of_the_server(database: Database) -> None:
-    """One query; only a batch of it has left the server."""
+    """One query reads a large table, and only a batch of its rows has left the server."""
     with database.connect() as connection:
         connection.execute(
             "CREATE TABLE orders AS SELECT n AS id, timestamp '2024-01-01' AS changed, 'x' AS note"
@@ -71,7 +71,7 @@ def test_a_large_table_is_read_through_a_cursor_of_the_server(database: Database
 
 
 def test_a_lost_connection_is_made_again_at_the_same_row(database: Database) -> None:
-    """The rows of the batches that were polled do not come again."""
+    """After a lost connection the rows of polled batches do not come again."""
     with database.connect() as connection:
         connection.execute(
             "CREATE TABLE orders AS SELECT n AS id, timestamp '2024-01-01' AS changed"
@@ -90,7 +90,7 @@ def test_a_lost_connection_is_made_again_at_the_same_row(database: Database) -> 
 
 
 def test_types_of_columns_become_types_of_records(database: Database) -> None:
-    """Zones, scales, nulls; what Connect has no type for is text."""
+    """Zones, scales and nulls are kept, and types that Connect lacks are texts."""
     with database.connect() as connection:
         connection.execute(
             "CREATE TABLE orders (id bigint PRIMARY KEY, small smallint, price numeric(12, 2),"
@@ -130,7 +130,7 @@ def test_types_of_columns_become_types_of_records(database: Database) -> None:
 
 
 def test_a_query_has_the_types_of_its_columns(database: Database) -> None:
-    """A temporary view knows them."""
+    """A temporary view gives the types of a query's columns."""
     with database.connect() as connection:
         connection.execute("CREATE TABLE orders (id int PRIMARY KEY, price numeric(12, 2))")
         connection.execute("INSERT INTO orders VALUES (1, 5), (2, 6)")
@@ -152,7 +152,7 @@ def staged(rows: psycopg.Connection) -> int:
 def test_many_upserts_leave_the_last_row_of_each_key(
     database: Database, *, may_stage: bool
 ) -> None:
-    """With and without the right to temporary tables; keys are equal as the database says."""
+    """Upserts keep each key's last row, with temporary tables and without them."""
     odd = SchemaBuilder.struct().field("Key", OPTIONAL_STRING_SCHEMA)
     schema = odd.field("50 %", OPTIONAL_STRING_SCHEMA).build()
 
@@ -210,7 +210,7 @@ def test_upserts_of_one_delivery_keep_the_order_of_their_shapes(database: Databa
 
 
 def test_a_temporary_table_that_is_gone_is_made_again(database: Database) -> None:
-    """As with a pool of connections between the sink and the database."""
+    """A pool of connections may drop a temporary table, which the sink then creates again."""
     key = {"insert_mode": "upsert", "pk_mode": "record_value", "pk_fields": "id"}
     harness = database.new_sink(**key)
     task = harness.start()
@@ -227,7 +227,7 @@ def test_a_temporary_table_that_is_gone_is_made_again(database: Database) -> Non
 
 
 def test_errors_show_no_values(database: Database) -> None:
-    """Not in the text, nor in that of the cause, which ends up in the task's trace."""
+    """Neither an error nor its cause, which is in the task's trace, shows a value."""
     harness = database.sink(pk_mode="record_value", pk_fields="id")
     for _ in range(2):
         harness.send(order(1, "a secret"), value_schema=ORDER)
@@ -239,7 +239,7 @@ def test_errors_show_no_values(database: Database) -> None:
 
 
 def test_a_successor_waits_for_the_transaction_of_a_zombie(database: Database) -> None:
-    """It continues behind it; what the zombie begins later is refused."""
+    """The successor continues after the zombie's transaction, and later ones of the zombie fail."""
     zombie, successor = database.new_sink(), database.new_sink()
     zombie.start()
     for harness in (zombie, successor):
@@ -284,7 +284,7 @@ def waiting(database: Database) -> int:
 def test_a_sink_that_is_frozen_in_a_transaction_loses_its_locks(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The database ends its session; the successor that waits for the lock goes on."""
+    """The database ends the frozen sink's session, and the successor gets the lock."""
     monkeypatch.setattr("pyconnect_connectors.sql.database.IDLE_IN_TRANSACTION_MS", 500)
     frozen, successor = database.new_sink(), database.new_sink()
     task = frozen.start()
@@ -305,7 +305,7 @@ def test_a_sink_that_is_frozen_in_a_transaction_loses_its_locks(
 def test_a_sink_whose_session_ended_in_a_transaction_goes_on(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As after a long pause of the process, without a successor."""
+    """A sink goes on after a long pause of the process, in which its session has ended."""
     monkeypatch.setattr("pyconnect_connectors.sql.database.IDLE_IN_TRANSACTION_MS", 2_000)
     harness = database.new_sink()
     task = harness.start()
@@ -337,7 +337,7 @@ def sessions(database: Database) -> list[int]:
 def test_rows_are_written_once_though_the_connection_is_lost_meanwhile(
     database: Database, mode: str
 ) -> None:
-    """The failure passes, and leaves neither rows nor offsets."""
+    """A connection that is lost during a write leaves neither rows nor offsets."""
     harness = database.new_sink(insert_mode=mode, pk_mode="record_value", pk_fields="id")
     task = harness.start()
     records = [harness.send(order(n, "x"), value_schema=ORDER) for n in range(200)]
@@ -369,7 +369,7 @@ def test_rows_are_written_once_though_the_connection_is_lost_meanwhile(
 
 
 def test_a_server_that_vanished_is_noticed_soon(database: Database) -> None:
-    """The limits of the connection are short, unless the URL has others."""
+    """The limits of a connection are short, unless the URL sets others."""
     url = f"{database.url}?connect_timeout=3&tcp_user_timeout=7000"
     harness = database.new_sink(connection_url=url)
     task = harness.start()
@@ -386,7 +386,7 @@ def test_a_server_that_vanished_is_noticed_soon(database: Database) -> None:
 def test_a_table_that_was_dropped_is_looked_for_again(
     database: Database, mode: str, creates: str
 ) -> None:
-    """It is created once more, or the error says what to do."""
+    """A table that was dropped is created again, or the error says what to do."""
     key = {"insert_mode": mode, "pk_mode": "record_value", "pk_fields": "id"}
     harness = database.new_sink(auto_create=creates, **key)
     task = harness.start()
@@ -404,7 +404,7 @@ def test_a_table_that_was_dropped_is_looked_for_again(
 
 
 def test_partitions_are_opened_over_a_connection_that_broke_meanwhile(database: Database) -> None:
-    """A rebalance is not repeated by the worker."""
+    """The sink makes a new connection itself, because the worker does not repeat a rebalance."""
     harness = database.sink()
     with database.connect() as connection:
         connection.execute(
@@ -435,7 +435,7 @@ def test_types_of_records_become_types_of_columns(database: Database) -> None:
 
 
 def test_a_wrong_password_at_a_start_is_named_and_tried_again(database: Database) -> None:
-    """The error names the settings to look at, and the last attempt fails the task."""
+    """The error of a wrong password names the settings, and the last attempt fails the task."""
     harness = database.new_sink(connection_password="guess", max_retries="1")
     text = (
         r"Cannot connect to the database \(connection\.url, connection\.user, "

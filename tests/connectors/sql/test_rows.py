@@ -49,26 +49,26 @@ def shape() -> Shape:
     ids=lambda value: getattr(value, "name", ""),
 )
 def test_an_upsert_is_the_databases_own(dialect: Dialect, text: str) -> None:
-    """Standard SQL has none that all of them understand."""
+    """Each database has its own upsert, because standard SQL has none that all understand."""
     statement = shape().statement(TABLE, InsertMode.UPSERT, dialect.name)
     assert text in str(statement.compile(dialect=dialect))
 
 
 def test_a_database_without_upsert_is_refused() -> None:
-    """Not replaced by something that is not atomic."""
+    """A database without upsert is refused: a replacement would not be atomic."""
     with pytest.raises(DataException, match="upsert is not supported for mssql"):
         shape().statement(TABLE, InsertMode.UPSERT, mssql.dialect().name)
 
 
 def test_a_record_without_a_field_has_no_row() -> None:
-    """Databases differ in what they make of a statement without columns."""
+    """Databases differ in their reading of a statement without columns."""
     empty = SinkRecord("t", 0, None, None, SchemaBuilder.struct().build(), {}, 0)
     with pytest.raises(DataException, match="no fields, and so no columns"):
         shape_of(empty, SinkSettings.parse({"name": "s", "connection.url": "sqlite://"}))
 
 
 def test_runs_keep_the_order_of_records() -> None:
-    """A tombstone or another topic or shape ends a run."""
+    """A tombstone, another topic or another shape ends a run."""
     struct = Struct(SCHEMA).put("id", 1).put("item", "a")
     records = [
         record(0, struct),
@@ -84,7 +84,7 @@ def test_runs_keep_the_order_of_records() -> None:
 
 
 def test_an_upsert_of_mariadb_escapes_each_name_once() -> None:
-    """Percent signs are doubled for the driver, which halves them; backticks are doubled."""
+    """Percent signs are doubled once for the driver, which halves them, and backticks once."""
     names = ("id%", "a%s`")
     table = Table("t%", MetaData(), *(Column(name, Integer) for name in names))
     shape = Shape(columns=dict.fromkeys(names), keys=names[:1], deletes=False, take=lambda _: ())

@@ -1,4 +1,4 @@
-"""Rules that hold on PostgreSQL and on MariaDB alike."""
+"""Rules that hold on both PostgreSQL and MariaDB."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ both_servers = cases("server", "postgres", "mariadb")
 
 @pytest.fixture
 def database(request: pytest.FixtureRequest, server: str) -> Iterator[Database]:
-    """A new one; MariaDB takes zero dates."""
+    """A new database; MariaDB's session takes zero dates."""
     found = request.getfixturevalue(server)
     session = "SET sql_mode = 'ALLOW_INVALID_DATES'" if server == "mariadb" else ""
     writes = {"auto.create": "true"}
@@ -69,9 +69,9 @@ def row_of(v: Schema | SchemaBuilder = OPTIONAL_STRING_SCHEMA) -> Schema:
 def test_an_odd_value_follows_the_policy(
     database: Database, kind: str, plain: str, odd: str, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It fails behind the rows before it, is left out and logged, becomes null, or is a text.
+    """An odd value fails after the rows before it, is left out and logged, is null, or is a text.
 
-    The schema is decided by the column's type: all of its values are texts, or may be null.
+    The column's type decides the schema: all of its values are texts, or may be null.
     """
     database.execute(
         f"CREATE TABLE odd (id int PRIMARY KEY, v {kind} NOT NULL)",
@@ -156,7 +156,7 @@ def test_rows_that_the_database_refuses_are_reported(
     bad: str | None,
     text: str,
 ) -> None:
-    """The others are written once, in a session that is strict whatever the URL asks for."""
+    """Other rows are written once, in a session that is strict whatever the URL asks for."""
     database.execute(f"CREATE TABLE topic (id int PRIMARY KEY, v {column})")
     reporter = RecordingReporter()
     url = database.url + (LAX if server == "mariadb" else "")
@@ -186,7 +186,7 @@ def test_rows_that_the_database_refuses_are_reported(
     ("mariadb", "timestamp(6) NOT NULL"),
 )
 def test_microseconds_count_in_the_order_of_rows(database: Database, kind: str) -> None:
-    """A record's timestamp has milliseconds; the position has all digits."""
+    """A position has microseconds, although a record's timestamp has only milliseconds."""
     database.execute(f"CREATE TABLE orders (id serial PRIMARY KEY, changed {kind})")
     for micros in (1, 2, 2, 3):
         database.execute(
@@ -206,7 +206,7 @@ def test_microseconds_count_in_the_order_of_rows(database: Database, kind: str) 
 @both_servers
 @cases("mode", "insert", "upsert")
 def test_rows_and_offsets_change_in_one_transaction(database: Database, mode: str) -> None:
-    """A batch that the database refuses leaves neither."""
+    """A batch that the database refuses leaves neither rows nor offsets."""
     harness = database.sink(insert_mode=mode, **KEYED)
     schema = row_of()
 
@@ -225,7 +225,7 @@ def test_rows_and_offsets_change_in_one_transaction(database: Database, mode: st
 
 @both_servers
 def test_tasks_claim_a_new_partition_at_the_same_time(database: Database) -> None:
-    """One makes the table and the row; the others find them, or wait for a lock."""
+    """One task creates the table and the row, and the others find them or wait for a lock."""
     harnesses = [database.new_sink() for _ in range(8)]
     errors: list[BaseException] = []
 
@@ -250,7 +250,7 @@ def test_tasks_claim_a_new_partition_at_the_same_time(database: Database) -> Non
     ("mariadb", "Access denied for user"),
 )
 def test_a_wrong_password_is_found_by_validation(database: Database, problem: str) -> None:
-    """The error shows neither the wrong one nor the right one."""
+    """Validation reports a wrong password and shows neither the wrong nor the right one."""
     wrong = {**database.config(), "connection.password": "guess"}
     config = SqlSinkConnector().validate({"name": "s", **wrong})
     errors = {value.name: value.error_messages for value in config.config_values}

@@ -93,7 +93,7 @@ def test_rows_and_offsets_are_stored_together(file: Path, database: sqlite3.Conn
 def test_a_new_task_continues_at_the_stored_offset(
     file: Path, database: sqlite3.Connection
 ) -> None:
-    """Though Kafka has no committed offset after the crash."""
+    """A new task continues at the database's offset, even without a committed offset in Kafka."""
     sink = started(props(file))
     for item in "abcd":
         sink.send(order(item), value_schema=ORDER)
@@ -108,7 +108,7 @@ def test_a_new_task_continues_at_the_stored_offset(
 def test_a_zombie_cannot_write_after_its_successor_opened(
     file: Path, database: sqlite3.Connection
 ) -> None:
-    """Its transaction finds another epoch, and nothing of it is stored."""
+    """A zombie's transaction finds another epoch, and stores nothing."""
     zombie, successor = (SinkHarness(SqlSinkTask, props(file)) for _ in range(2))
     zombie.start()
     for sink in (zombie, successor):
@@ -126,7 +126,7 @@ def test_a_zombie_cannot_write_after_its_successor_opened(
 def test_a_batch_without_known_outcome_is_not_written_twice(
     file: Path, database: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The connection breaks behind the commit; the repeated batch is found to be stored."""
+    """A batch that is repeated after an unknown outcome is found to be stored."""
     sink = SinkHarness(SqlSinkTask, props(file))
     task = sink.start()
     assert isinstance(task, SqlSinkTask)
@@ -151,7 +151,7 @@ def test_a_batch_without_known_outcome_is_not_written_twice(
 
 
 def test_without_the_guarantee_offsets_are_kafkas(file: Path, database: sqlite3.Connection) -> None:
-    """No table of offsets, and no fencing."""
+    """With at-least-once delivery there is no table of offsets, and no fencing."""
     sink = started(props(file, delivery_guarantee="at-least-once"))
     sink.send(order("a"), value_schema=ORDER)
     sink.deliver()
@@ -162,7 +162,7 @@ def test_without_the_guarantee_offsets_are_kafkas(file: Path, database: sqlite3.
 
 
 def test_upserts_and_deletes_are_applied_in_order(file: Path, database: sqlite3.Connection) -> None:
-    """Within a batch as well: the last record of a key counts."""
+    """The last record of a key counts, also within a batch."""
     sink = started(by_key(file))
     send(sink, 1, "a")
     send(sink, 2, "b")
@@ -177,7 +177,7 @@ def test_upserts_and_deletes_are_applied_in_order(file: Path, database: sqlite3.
 
 
 def test_an_update_changes_rows_that_are_there(file: Path, database: sqlite3.Connection) -> None:
-    """Others stay missing."""
+    """An update of a missing row does nothing."""
     database.execute("CREATE TABLE topic (id INTEGER PRIMARY KEY, item TEXT)")
     database.execute("INSERT INTO topic VALUES (1, 'a')")
     sink = started(by_key(file, insert_mode="update"))
@@ -191,7 +191,7 @@ def test_an_update_changes_rows_that_are_there(file: Path, database: sqlite3.Con
 def test_a_column_may_have_any_name_beside_those_of_parameters(
     file: Path, database: sqlite3.Connection
 ) -> None:
-    """The names of parameters are those of no columns."""
+    """The names of parameters differ from those of all columns."""
     database.execute("CREATE TABLE topic (p1 INTEGER PRIMARY KEY, p0 INTEGER)")
     database.execute("INSERT INTO topic VALUES (1, 2)")
     settings = {"pk_mode": "record_value", "pk_fields": "p1", "insert_mode": "update"}
@@ -216,7 +216,7 @@ def test_the_primary_key_can_be_the_records_place(file: Path, database: sqlite3.
 def test_the_primary_key_can_be_fields_of_the_value(
     file: Path, database: sqlite3.Connection
 ) -> None:
-    """The columns are the value's."""
+    """With pk.mode=record_value, fields of the value are the key's columns."""
     settings = {"pk_mode": "record_value", "pk_fields": "item", "insert_mode": "upsert"}
     sink = started(props(file, **settings))
     for item in "aba":
@@ -227,7 +227,7 @@ def test_the_primary_key_can_be_fields_of_the_value(
 
 
 def test_a_missing_column_is_added_when_allowed(file: Path, database: sqlite3.Connection) -> None:
-    """Rows that were there have no value in it. A column, or the table, may go meanwhile."""
+    """A column is added when allowed, and again if it, or the table, was dropped meanwhile."""
     wide = SchemaBuilder.struct().field("item", STRING_SCHEMA)
     wide.field("note", OPTIONAL_STRING_SCHEMA)
     sink = started(props(file, auto_evolve="true"))
@@ -251,7 +251,7 @@ def test_a_missing_column_is_added_when_allowed(file: Path, database: sqlite3.Co
 def test_a_missing_table_or_column_names_the_setting(
     file: Path, database: sqlite3.Connection, settings: dict[str, str], text: str
 ) -> None:
-    """The sink creates neither tables nor columns unless the setting asks for it."""
+    """The sink creates tables and columns only if a setting asks for it, which the error names."""
     if not settings:
         database.execute("CREATE TABLE topic (other TEXT)")
     sink = started(props(file, **settings))
@@ -261,7 +261,7 @@ def test_a_missing_table_or_column_names_the_setting(
 
 
 def test_values_keep_their_types(file: Path, database: sqlite3.Connection) -> None:
-    """Decimals lose no digit; nested values are JSON; null stays null beside a default."""
+    """Decimals lose no digit, nested values are JSON, and null stays null beside a default."""
     schema = fields(
         price=decimal_builder(4),
         at=timestamp_builder(),
@@ -285,7 +285,7 @@ def test_values_keep_their_types(file: Path, database: sqlite3.Connection) -> No
 def test_maps_without_schema_go_to_tables_that_are_there(
     file: Path, database: sqlite3.Connection
 ) -> None:
-    """Their keys are the columns."""
+    """The keys of a map without schema are the columns, and the table has to exist."""
     database.execute("CREATE TABLE topic (a INTEGER, b TEXT)")
     sink = started(props(file))
     sink.send({"a": 1})
@@ -298,7 +298,7 @@ def test_maps_without_schema_go_to_tables_that_are_there(
 def test_a_record_that_has_no_row_is_reported_or_fails_the_task(
     file: Path, database: sqlite3.Connection
 ) -> None:
-    """Behind a report the offset moves on."""
+    """After a report the offset moves on; without a reporter the task fails."""
     reporter = RecordingReporter()
     tolerant = SinkHarness(SqlSinkTask, props(file), reporter=reporter)
     tolerant.start()
@@ -318,7 +318,7 @@ def test_a_record_that_has_no_row_is_reported_or_fails_the_task(
 def test_changed_offsets_are_those_of_the_database(
     file: Path, database: sqlite3.Connection
 ) -> None:
-    """They also fence a task that may still run; None starts from Kafka's own position."""
+    """Changed offsets also fence a task that may still run; None starts at Kafka's own position."""
     sink = started(props(file))
     sink.send(order("a"), value_schema=ORDER)
     sink.deliver()
@@ -333,7 +333,7 @@ def test_changed_offsets_are_those_of_the_database(
 def test_a_locked_database_is_tried_again_until_the_last_attempt(
     file: Path, database: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Then the task fails, with the database's own reason."""
+    """A locked database is tried again; the last attempt fails with the database's own reason."""
     monkeypatch.setattr(database_module, "CONNECT_TIMEOUT_S", 0)
     sink = started(props(file, max_retries="1"))
     sink.send(order("a"), value_schema=ORDER)
@@ -344,7 +344,7 @@ def test_a_locked_database_is_tried_again_until_the_last_attempt(
 
 
 def test_a_database_that_is_away_is_the_error_of_an_open(tmp_path: Path) -> None:
-    """The worker shows it in the status and opens again; the last attempt fails the task."""
+    """The worker shows the error in the status and opens again; the last attempt fails the task."""
     directory = tmp_path / "missing"
     sink = SinkHarness(SqlSinkTask, props(directory / "shop.db", max_retries="1"))
     with pytest.raises(RetriableException, match="unable to open database file"):
@@ -368,6 +368,6 @@ def test_a_database_that_is_away_is_the_error_of_an_open(tmp_path: Path) -> None
 def test_a_wrong_setting_is_found_by_validation(
     file: Path, settings: dict[str, str], name: str
 ) -> None:
-    """The error belongs to the setting that has to be changed."""
+    """Validation adds the error to the setting that has to be changed."""
     config = SqlSinkConnector().validate({**props(file), **settings})
     assert [value.name for value in config.config_values if value.error_messages] == [name]

@@ -68,7 +68,7 @@ def make_orders(database: sqlite3.Connection, *times: str) -> None:
 
 
 def everything(harness: SourceHarness) -> list[SourceRecord]:
-    """All records until a pass over the table finds no more."""
+    """Return all records until a pass over the table finds no more."""
     found: list[SourceRecord] = []
     empty = 0
     while empty < 3:
@@ -79,7 +79,7 @@ def everything(harness: SourceHarness) -> list[SourceRecord]:
 
 
 def test_rows_are_read_once_and_in_order(file: Path, database: sqlite3.Connection) -> None:
-    """New rows follow at the next pass."""
+    """Rows are read once and in order, and new rows follow at the next pass."""
     make_orders(database, *["2024-01-01 00:00:00"] * 25)
     source = started(incrementing(file, batch_max_rows="10"))
     assert ids(source.run(25)) == list(range(1, 26))
@@ -109,7 +109,7 @@ def test_a_batch_holds_no_more_rows_than_configured(
 def test_a_restart_anywhere_neither_loses_nor_repeats_a_row(
     file: Path, database: sqlite3.Connection, settings: object, committed: int
 ) -> None:
-    """Rows of equal time included; the position is that of the last acknowledged record."""
+    """A restart continues after the last acknowledged record, also within rows of equal time."""
     assert callable(settings)
     make_orders(database, *["2024-01-01 00:00:00"] * 5, *["2024-01-01 00:00:00.5"] * 7)
     source = SourceHarness(SqlSourceTask, settings(file, batch_max_rows="4"))
@@ -128,7 +128,7 @@ def test_a_restart_anywhere_neither_loses_nor_repeats_a_row(
 def test_by_timestamp_a_restart_loses_no_row(
     file: Path, database: sqlite3.Connection, committed: int
 ) -> None:
-    """Within rows of equal time all of them come again; between them none does."""
+    """A restart within rows of equal time repeats all of them, and one after them repeats none."""
     times = ["2024-01-01 00:00:01"] * 3 + ["2024-01-01 00:00:02"] * 5 + ["2024-01-01 00:00:03"] * 4
     make_orders(database, *times)
     source = started(by_time(file, batch_max_rows="4"))
@@ -145,7 +145,7 @@ def test_by_timestamp_a_restart_loses_no_row(
 def test_by_timestamp_a_quiet_restart_repeats_nothing(
     file: Path, database: sqlite3.Connection
 ) -> None:
-    """The last row of a pass completes its time."""
+    """The last row of a pass completes its time, so a restart after it repeats nothing."""
     make_orders(database, *["2024-01-01 00:00:01"] * 3)
     source = started(by_time(file))
     assert len(everything(source)) == 3
@@ -157,7 +157,7 @@ def test_by_timestamp_a_quiet_restart_repeats_nothing(
 
 
 def test_a_changed_row_comes_again(file: Path, database: sqlite3.Connection) -> None:
-    """With a time of the last change."""
+    """A row comes again when the time of its last change is newer."""
     make_orders(database, "2024-01-01 00:00:01", "2024-01-01 00:00:02")
     source = started(by_both(file))
     assert ids(source.run(2)) == [1, 2]
@@ -167,7 +167,7 @@ def test_a_changed_row_comes_again(file: Path, database: sqlite3.Connection) -> 
 
 
 def test_rows_younger_than_the_delay_wait(file: Path, database: sqlite3.Connection) -> None:
-    """They may belong to a transaction beside which others are not visible yet."""
+    """Young rows wait, because an older transaction's rows may not be visible yet."""
     make_orders(database, "2024-01-01 00:00:01")
     database.execute("INSERT INTO orders (changed) VALUES (CURRENT_TIMESTAMP)")
     source = started(by_both(file, timestamp_delay_interval_ms="3600000"))
@@ -179,7 +179,7 @@ def test_rows_younger_than_the_delay_wait(file: Path, database: sqlite3.Connecti
 def test_rows_of_an_hour_that_clocks_repeat_are_read_behind_it(
     file: Path, database: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    """Those of its second time would be behind the position otherwise."""
+    """Rows of a repeated hour wait: those of its second time would be behind the position."""
 
     def clock(text: str) -> None:
         monkeypatch.setattr(reading, "database_time", lambda _: datetime.fromisoformat(text))
@@ -201,7 +201,7 @@ def test_rows_of_an_hour_that_clocks_repeat_are_read_behind_it(
 def test_a_day_is_read_when_it_is_over(
     file: Path, database: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another row of a DATE may come until then."""
+    """Another row of a DATE may come until the day is over."""
     database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, changed DATE)")
     database.execute("INSERT INTO orders (changed) VALUES ('2024-10-26'), ('2024-10-27')")
     monkeypatch.setattr(reading, "database_time", lambda _: datetime(2024, 10, 27, 20, tzinfo=UTC))
@@ -212,7 +212,7 @@ def test_a_day_is_read_when_it_is_over(
 
 
 def test_the_whole_table_comes_each_time_in_bulk(file: Path, database: sqlite3.Connection) -> None:
-    """There is no position."""
+    """In mode bulk each pass reads the whole table, without positions."""
     make_orders(database, "2024-01-01 00:00:01", "2024-01-01 00:00:02")
     source = started(props(file, mode="bulk"))
     assert ids(source.run(4)) == [1, 2, 1, 2]
@@ -220,7 +220,7 @@ def test_the_whole_table_comes_each_time_in_bulk(file: Path, database: sqlite3.C
 
 
 def test_a_query_is_read_by_position_too(file: Path, database: sqlite3.Connection) -> None:
-    """Its topic is the prefix; its own conditions stay."""
+    """A query's rows have positions, its topic is the prefix, and its own conditions stay."""
     make_orders(database, *["2024-01-01 00:00:01"] * 4)
     query = "SELECT id, 'a:b %' AS label FROM orders WHERE id <> 2"
     source = SourceHarness(
@@ -235,7 +235,7 @@ def test_a_query_is_read_by_position_too(file: Path, database: sqlite3.Connectio
 
 
 def test_values_have_the_types_of_their_columns(file: Path, database: sqlite3.Connection) -> None:
-    """Decimals keep their digits; timestamps without zone are of the configured one."""
+    """Decimals keep their digits, and timestamps without zone are in the configured one."""
     database.execute(
         "CREATE TABLE orders (id INTEGER PRIMARY KEY, price DECIMAL(30, 4) NOT NULL, paid BOOLEAN,"
         " at TIMESTAMP, day DATE, picture BLOB, weight DOUBLE, note TEXT)"
@@ -269,7 +269,7 @@ def test_values_have_the_types_of_their_columns(file: Path, database: sqlite3.Co
 def test_a_value_of_another_type_than_its_column_fails_the_task(
     file: Path, database: sqlite3.Connection
 ) -> None:
-    """SQLite stores it; a topic with a schema must not."""
+    """SQLite stores a value of another type, which a topic with a schema must not hold."""
     database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, amount INTEGER)")
     database.execute("INSERT INTO orders VALUES (1, 'many')")
     source = started(incrementing(file))
@@ -278,7 +278,7 @@ def test_a_value_of_another_type_than_its_column_fails_the_task(
 
 
 def test_tables_are_chosen_and_dealt_to_tasks(file: Path, database: sqlite3.Connection) -> None:
-    """Names are exact in the whitelist, expressions in the include list."""
+    """The whitelist has exact names, the include list has expressions."""
     for name in ("orders", "order_lines", "people", "orders_old"):
         database.execute(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY)")
     chosen = {"table.include.list": "order.*", "table.blacklist": "orders_old"}
@@ -290,7 +290,7 @@ def test_tables_are_chosen_and_dealt_to_tasks(file: Path, database: sqlite3.Conn
 
 
 def test_each_table_is_read_whatever_its_name_is(file: Path, database: sqlite3.Connection) -> None:
-    """A comma in a name is none between two, and spaces belong to it."""
+    """A comma in a table's name separates nothing, and spaces are part of the name."""
     names = [" a ", "a,b", "a", "100%", "%2C"]
     for name in names:
         database.execute(f'CREATE TABLE "{name}" (id INTEGER PRIMARY KEY)')
@@ -306,7 +306,7 @@ def test_each_table_is_read_whatever_its_name_is(file: Path, database: sqlite3.C
 
 
 def test_a_new_table_gets_a_task(file: Path, database: sqlite3.Connection) -> None:
-    """The connector looks for changes and asks for other tasks."""
+    """The connector looks for changes, and asks for new task configs."""
     database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
     harness = ConnectorHarness(SqlSourceConnector, incrementing(file, table_poll_interval_ms="5"))
     harness.start()
@@ -327,7 +327,7 @@ def test_a_new_table_gets_a_task(file: Path, database: sqlite3.Connection) -> No
 def test_exactly_once_needs_a_total_order(
     file: Path, mode: str, support: ExactlyOnceSupport
 ) -> None:
-    """A restart repeats some rows without a position of their own."""
+    """Rows without a position of their own may be repeated after a restart."""
     assert SqlSourceConnector().exactly_once_support(props(file, mode=mode)) is support
 
 
@@ -366,7 +366,7 @@ def test_offsets_are_changed_to_those_of_the_mode_only(file: Path) -> None:
 def test_offsets_are_changed_to_positions_only(
     file: Path, offset: dict[str, object], *, is_taken: bool
 ) -> None:
-    """Behind a null no database finds a row: the task would run and read nothing more."""
+    """With null in an offset the database finds no row: the task would read nothing more."""
     config = props(
         file,
         mode="timestamp+incrementing",
@@ -402,13 +402,13 @@ def test_offsets_are_changed_to_positions_only(
 def test_a_wrong_setting_is_found_by_validation(
     file: Path, settings: dict[str, str], key: str
 ) -> None:
-    """The error belongs to the setting that has to be changed."""
+    """Validation adds the error to the setting that has to be changed."""
     config = SqlSourceConnector().validate({**props(file), **settings})
     assert [value.name for value in config.config_values if value.error_messages] == [key]
 
 
 def test_errors_do_not_repeat_the_url(file: Path) -> None:
-    """It may hold a password, though it should not."""
+    """Errors leave out the URL, which may hold a password."""
     wrong = props(file, mode="bulk", connection_url="postgresq://me:secret@host/db")
     with pytest.raises(ConfigException) as caught:
         SqlSourceConnector().start(wrong)
@@ -416,7 +416,7 @@ def test_errors_do_not_repeat_the_url(file: Path) -> None:
 
 
 def test_a_failure_is_raised_before_the_wait(tmp_path: Path) -> None:
-    """The worker shows it in the status at once; the next attempt is after the backoff."""
+    """The status shows the failure at once, and the next attempt follows the backoff."""
     missing = tmp_path / "missing" / "shop.db"
     source = SourceHarness(SqlSourceTask, incrementing(missing, retry_backoff_ms="3000"))
     task = source.start()

@@ -1,4 +1,4 @@
-"""Which tables SqlSource reads: views, other schemas, partitions; what is missing is said."""
+"""The tables that SqlSource reads: views, other schemas, partitions, and missing ones."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def postgres_config(postgres: PostgresServer) -> dict[str, str]:
 
 
 def test_parts_of_a_table_that_is_read_are_not_read_again(postgres_config: dict[str, str]) -> None:
-    """Partitions at any depth, and children; views and a sink's offsets are when they are named."""
+    """Partitions and children are left out below a read parent; views are read only if named."""
     assert tables(connector(postgres_config)) == ["a", "parent", "with.point"]
     named = connector(postgres_config, table_whitelist="part_1,part_2_1,child")
     assert tables(named) == ["child", "part_1", "part_2_1"]
@@ -73,7 +73,7 @@ def test_parts_of_a_table_that_is_read_are_not_read_again(postgres_config: dict[
 def test_views_and_tables_of_other_schemas_are_read_by_their_names(
     postgres_config: dict[str, str], name: str
 ) -> None:
-    """The name is that of the topic and of the source partition."""
+    """The whitelist's name of a table is that of the topic and of the source partition."""
     harness = connector(postgres_config, table_whitelist=name)
     assert tables(harness) == [name]
     harness.start()
@@ -95,7 +95,7 @@ def test_views_and_tables_of_other_schemas_are_read_by_their_names(
 def test_a_table_that_is_not_there_is_found_by_validation(
     postgres_config: dict[str, str], name: str
 ) -> None:
-    """And by the start of a connector that has no other table."""
+    """A missing table is an error of validation, and of a start without another table."""
     harness = connector(postgres_config, table_whitelist=f"{name},a")
     (text,) = harness.errors()["table.whitelist"]
     assert f"no table or view {name};" in text
@@ -106,7 +106,7 @@ def test_a_table_that_is_not_there_is_found_by_validation(
 
 
 def test_a_view_of_mariadb_is_read(mariadb: MariaDbServer) -> None:
-    """A name that is not there is an error."""
+    """A view of MariaDB is read, and a name that does not exist is an error."""
     database = mariadb.new_database()
     mariadb.execute(database, "CREATE TABLE a (id int PRIMARY KEY)")
     mariadb.execute(database, "CREATE VIEW v AS SELECT * FROM a")
@@ -118,7 +118,7 @@ def test_a_view_of_mariadb_is_read(mariadb: MariaDbServer) -> None:
 
 
 def test_a_view_of_sqlite_is_read(file: Path, database: sqlite3.Connection) -> None:
-    """A name that is not there is an error."""
+    """A view of SQLite is read, and a name that does not exist is an error."""
     database.execute("CREATE TABLE a (id INTEGER PRIMARY KEY)")
     database.execute("CREATE VIEW v AS SELECT * FROM a")
     config = {"connection.url": f"sqlite:///{file}"}
@@ -137,6 +137,6 @@ def test_a_view_of_sqlite_is_read(file: Path, database: sqlite3.Connection) -> N
 def test_a_name_that_postgresql_would_cut_is_found_by_validation(
     postgres_config: dict[str, str], settings: dict[str, str], key: str | None
 ) -> None:
-    """The table would be created under another name, and never be found."""
+    """PostgreSQL would cut the name: the table would be created, and never be found."""
     harness = ConnectorHarness(SqlSinkConnector, {"name": "s", **postgres_config, **settings})
     assert list(harness.errors()) == ([] if key is None else [key])

@@ -1,4 +1,4 @@
-"""Odd values of MariaDB, in both directions: none changes in silence, none stops a table."""
+"""Odd values of MariaDB in both directions: none changes silently, none stops a table."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ UNSIGNED = (5, 2**63 - 1, 2**63, 2**64 - 1)
 def test_an_unsigned_number_beyond_64_bits_never_becomes_another_one(
     database: Database, query: str | None
 ) -> None:
-    """As a value, a key or a position, of a table or of an expression."""
+    """An unsigned number keeps its value as a field, a key or a position."""
     rows = ", ".join(f"({number}, {number})" for number in UNSIGNED)
     database.execute(
         "CREATE TABLE odd (id bigint unsigned PRIMARY KEY, v bigint unsigned)",
@@ -84,7 +84,7 @@ def test_an_unsigned_number_beyond_64_bits_never_becomes_another_one(
 
 
 def test_types_without_a_schema_keep_what_the_database_has(database: Database) -> None:
-    """Sets in their order, geometries as the bytes that are stored, floats with all digits."""
+    """Sets keep their order, geometries are the stored bytes, and floats have all digits."""
     database.execute(
         "CREATE TABLE odd (id int PRIMARY KEY, colours set('red', 'green', 'blue'),"
         " place point, area geometry, address inet6, ident uuid, made year, ratio float,"
@@ -123,7 +123,7 @@ def test_types_without_a_schema_keep_what_the_database_has(database: Database) -
 
 
 def test_what_was_read_can_be_written_into_a_table_of_the_same_types(database: Database) -> None:
-    """No value changes on the way, whatever the server's mode is."""
+    """No value changes on the way from a table to its copy, whatever the server's mode is."""
     columns = (
         "id int PRIMARY KEY, colours set('red', 'green', 'blue'), mood enum('sad', 'ok'),"
         " place point, area geometry, address inet6, ident uuid, made year, ratio float,"
@@ -157,7 +157,7 @@ def test_what_was_read_can_be_written_into_a_table_of_the_same_types(database: D
 
 
 def test_times_of_more_than_a_day_can_be_written_as_texts(database: Database) -> None:
-    """A source reads such times as texts."""
+    """Times of more than a day are read as texts, and can be written as such."""
     database.execute(
         "CREATE TABLE odd (id int PRIMARY KEY, v time, n bigint unsigned)",
         "CREATE TABLE topic (id int PRIMARY KEY, v time, n bigint unsigned)",
@@ -176,7 +176,7 @@ KEYS = ["a", "A", "a ", "ä", "é", "e\u0301", "ß", "ss", "", " "]
 
 
 def test_a_text_key_of_a_table_that_is_created_tells_all_texts_apart(database: Database) -> None:
-    """By case, accents, composition and spaces at the end."""
+    """Keys differ by case, accents, composition and spaces at the end."""
     assert len({unicodedata.normalize("NFC", key) for key in KEYS}) < len(KEYS)
     settings = {"insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": "k"}
     harness = database.sink(auto_create="true", delete_enabled="true", **settings)
@@ -203,7 +203,7 @@ NUMBER = fields(id=SchemaBuilder.int32())
 def test_connectors_and_topics_that_differ_by_case_have_offsets_of_their_own(
     database: Database,
 ) -> None:
-    """Also of names with an accent and with a space at the end."""
+    """Names that differ by case, accent or a space at the end have offsets of their own."""
     for name in ("x-snk", "x-SNK", "x-snk ", "x-snḱ"):
         partitions = [TopicPartition("t", 0), TopicPartition("T", 0)]
         config = {
@@ -227,7 +227,7 @@ def test_connectors_and_topics_that_differ_by_case_have_offsets_of_their_own(
 def test_a_table_of_offsets_that_folds_names_is_changed_and_keeps_its_rows(
     database: Database,
 ) -> None:
-    """As an older version made it; the second connector begins with a row of its own."""
+    """The rows of an older version's table are kept, and the second connector gets its own."""
     database.execute(
         "CREATE TABLE pyconnect_offsets (connector varchar(200) NOT NULL, topic varchar(249)"
         " NOT NULL, kafka_partition int NOT NULL, epoch bigint NOT NULL, next_offset bigint,"
@@ -243,7 +243,7 @@ def test_a_table_of_offsets_that_folds_names_is_changed_and_keeps_its_rows(
 
 
 def test_columns_that_are_created_hold_large_values_in_any_session(database: Database) -> None:
-    """Texts and bytes beyond 64 KiB, fractions of times, decimals with many digits."""
+    """Created columns hold texts beyond 64 KiB, fractions of times, and many digits."""
     schema = fields(
         text=SchemaBuilder.string(),
         raw=SchemaBuilder.bytes(),
@@ -287,7 +287,7 @@ ROW = fields(id=SchemaBuilder.int32(), v=OPTIONAL_STRING_SCHEMA)
 
 
 def test_a_row_that_a_view_does_not_show_is_reported(database: Database) -> None:
-    """WITH CHECK OPTION refuses it, and not the others."""
+    """A view's WITH CHECK OPTION refuses one row, and the other rows are written."""
     view = "CREATE VIEW topic AS SELECT * FROM stored WHERE id > 0 WITH CHECK OPTION"
     database.execute("CREATE TABLE stored (id int, v text)", view)
     harness = database.sink(reporter := RecordingReporter(), errors_tolerance="all")
@@ -299,7 +299,7 @@ def test_a_row_that_a_view_does_not_show_is_reported(database: Database) -> None
 
 
 def test_values_that_do_not_fit_become_null_when_asked(database: Database) -> None:
-    """Not in keys, and not in columns that are never null."""
+    """Values that do not fit become null, but not in keys or columns that are never null."""
     database.execute("CREATE TABLE topic (id double NOT NULL, v double)")
     schema = fields(id=SchemaBuilder.float64(), v=SchemaBuilder.float64())
     harness = database.sink(values_out_of_range="null")
@@ -312,7 +312,7 @@ def test_values_that_do_not_fit_become_null_when_asked(database: Database) -> No
 
 
 def test_numbers_and_texts_without_schema_do_not_become_times(database: Database) -> None:
-    """MariaDB reads digits as times: 1000 would be ten minutes."""
+    """Numbers and texts of digits are refused for times: MariaDB would read 1000 as ten minutes."""
     database.execute("CREATE TABLE topic (c time, d date, t datetime, raw blob)")
     cases: list[tuple[str, object]] = [
         ("c", 1000),
@@ -329,7 +329,7 @@ def test_numbers_and_texts_without_schema_do_not_become_times(database: Database
 
 
 def test_what_mariadb_would_fill_in_or_not_find(database: Database) -> None:
-    """0 for AUTO_INCREMENT, null for a TIMESTAMP; a key of 4 bytes."""
+    """0 stays 0, null is refused for a TIMESTAMP, and a key of 4 bytes finds its row."""
     database.execute(
         "CREATE TABLE topic (id int AUTO_INCREMENT PRIMARY KEY, at timestamp NOT NULL"
         " DEFAULT current_timestamp)",
@@ -361,7 +361,7 @@ def test_what_mariadb_would_fill_in_or_not_find(database: Database) -> None:
 
 
 def test_a_column_that_changes_under_a_task_is_looked_at_again(database: Database) -> None:
-    """A narrower one would round."""
+    """The table is reflected again, because a narrower column would round values."""
     database.execute("CREATE TABLE topic (v decimal(10, 2))")
     reporter = RecordingReporter()
     harness = database.sink(reporter)
@@ -376,7 +376,7 @@ def test_a_column_that_changes_under_a_task_is_looked_at_again(database: Databas
 
 
 def test_null_never_becomes_the_next_number(database: Database) -> None:
-    """A record that lacks the field leaves the number to MariaDB."""
+    """Null is refused for AUTO_INCREMENT, while a record without the field gets a number."""
     database.execute("CREATE TABLE topic (id int AUTO_INCREMENT PRIMARY KEY, v int)")
     reporter = RecordingReporter()
     harness = database.sink(reporter)

@@ -1,4 +1,4 @@
-"""Odd values of PostgreSQL, in both directions: none changes in silence, none stops a table."""
+"""Odd values of PostgreSQL in both directions: none changes silently, none stops a table."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def schema_of(record: SourceRecord, name: str) -> Schema:
 
 
 def test_an_odd_key_never_becomes_null(database: Database) -> None:
-    """Null would make one key of two."""
+    """An odd value in a key is an error, because null would make one key of two."""
     database.execute(
         "CREATE TABLE odd (id int, day date, PRIMARY KEY (id, day))",
         "INSERT INTO odd VALUES (1, 'infinity')",
@@ -58,7 +58,7 @@ def test_an_odd_key_never_becomes_null(database: Database) -> None:
 
 
 def test_domains_are_read_as_the_types_below_them(database: Database) -> None:
-    """As columns of the position, too; a domain of a domain has the base type."""
+    """Domains have their base types, also in columns of the position and below other domains."""
     database.execute(
         "CREATE DOMAIN positive AS integer CHECK (value > 0)",
         "CREATE DOMAIN small_positive AS positive CHECK (value < 1000)",
@@ -83,7 +83,7 @@ def test_domains_are_read_as_the_types_below_them(database: Database) -> None:
 
 
 def test_types_without_a_schema_are_texts_that_the_database_writes(database: Database) -> None:
-    """None is a text of Python: arrays are JSON, intervals keep months, JSON keeps its digits."""
+    """Types that Connect lacks are the database's texts: arrays are JSON, intervals keep months."""
     database.execute(
         "CREATE TYPE pair AS (a int, b text)",
         "CREATE TYPE mood AS ENUM ('sad', 'ok')",
@@ -131,7 +131,7 @@ def test_types_without_a_schema_are_texts_that_the_database_writes(database: Dat
 
 
 def test_what_was_read_can_be_written_into_a_table_of_the_same_types(database: Database) -> None:
-    """By COPY and by statements; JSON is not encoded once more."""
+    """COPY and statements write the same values, and JSON is not encoded once more."""
     columns = (
         "id int PRIMARY KEY, small smallint, big bigint, ratio real, weight float8, flag boolean,"
         " raw bytea, note text, code varchar(3), day date, clock time, clockz timetz,"
@@ -172,7 +172,7 @@ def test_what_was_read_can_be_written_into_a_table_of_the_same_types(database: D
 
 
 def test_texts_of_odd_values_can_be_written(database: Database) -> None:
-    """A source reads such values as texts."""
+    """Odd values are read as texts, and these can be written."""
     columns = "id int PRIMARY KEY, at timestamp, atz timestamptz, day date, clock time, v numeric"
     database.execute(
         f"CREATE TABLE odd ({columns})",
@@ -192,7 +192,7 @@ def test_texts_of_odd_values_can_be_written(database: Database) -> None:
 
 
 def test_an_array_that_json_cannot_hold_is_odd(database: Database) -> None:
-    """JSON has neither bounds nor two kinds of null; a text of PostgreSQL has, and is written."""
+    """Bounds of arrays and JSON nulls have no JSON form, but a text form that can be written."""
     columns = "id int PRIMARY KEY, v int[], j jsonb[], at timestamp[], d docs[]"
     odd = {2: "[2:3]={1,2}", 3: "[0:1][1:2]={{1,2},{3,4}}"}
     database.execute(
@@ -224,7 +224,7 @@ def test_an_array_that_json_cannot_hold_is_odd(database: Database) -> None:
 
 
 def test_a_zone_within_an_array_is_not_left_out(database: Database) -> None:
-    """PostgreSQL ignores it in a text for a column without one."""
+    """A zone in an array's text counts, although PostgreSQL ignores it for a column without one."""
     database.execute("CREATE TABLE topic (id int, v timestamp[])")
     writer = database.sink()
     row = [1, '{2024-01-01 10:00+02,NULL,"2024-01-01T12:00:00"}']
@@ -235,7 +235,7 @@ def test_a_zone_within_an_array_is_not_left_out(database: Database) -> None:
 
 
 def test_a_text_that_is_not_utf8_is_the_fault_of_its_row(postgres: PostgresServer) -> None:
-    """A database of SQL_ASCII keeps any bytes; the others of its texts are read as UTF-8."""
+    """In a database of SQL_ASCII, texts are read as UTF-8, and others are errors of their rows."""
     name = postgres.new_database("ENCODING 'SQL_ASCII' TEMPLATE template0 LOCALE 'C'")
     database = Database(server=postgres, name=name, reads=BY_ID)
     database.execute(
@@ -255,7 +255,7 @@ def test_a_text_that_is_not_utf8_is_the_fault_of_its_row(postgres: PostgresServe
 
 
 def test_a_position_of_odd_times_goes_on(database: Database) -> None:
-    """Rows before the year 1 come first; those of infinity never do, as they lie ahead."""
+    """Rows before the year 1 come first; rows of infinity never come, because they lie ahead."""
     database.execute(
         "CREATE TABLE odd (id int PRIMARY KEY, at timestamp)",
         "INSERT INTO odd VALUES (1, '-infinity'), (2, '0044-03-15 BC'), (3, '2024-01-01'),"
@@ -274,7 +274,7 @@ def test_a_position_of_odd_times_goes_on(database: Database) -> None:
 
 
 def test_a_position_of_fractions_neither_repeats_nor_loses_a_row(database: Database) -> None:
-    """The position is the number, and not its whole part."""
+    """A fraction's position is the whole number with its fraction."""
     database.execute(
         "CREATE TABLE odd (id numeric(10, 2) PRIMARY KEY)",
         "INSERT INTO odd VALUES (1.25), (1.50), (2)",
@@ -292,7 +292,7 @@ def test_a_position_of_fractions_neither_repeats_nor_loses_a_row(database: Datab
 
 @cases("last", "NaN", "Infinity")
 def test_a_position_without_an_end_is_refused(database: Database, last: str) -> None:
-    """NaN is greater than all numbers: rows that follow would be left out in silence."""
+    """NaN is greater than all numbers: rows after it would be left out without an error."""
     database.execute(
         "CREATE TABLE odd (id numeric PRIMARY KEY)", f"INSERT INTO odd VALUES (1.5), ('{last}')"
     )
@@ -310,7 +310,7 @@ PARENT = fields(id=SchemaBuilder.int32(), v=SchemaBuilder.int32())
 
 @cases("mode", "insert", "upsert")
 def test_a_row_that_breaks_a_deferred_constraint_is_reported(database: Database, mode: str) -> None:
-    """It breaks at the commit; a child before its parent, of the same delivery, does not."""
+    """A row that breaks a deferred constraint is reported; a child before its parent is not."""
     database.execute(
         "CREATE TABLE topic (id int PRIMARY KEY,"
         " v int REFERENCES topic DEFERRABLE INITIALLY DEFERRED)"
@@ -340,7 +340,7 @@ def test_a_row_that_breaks_a_deferred_constraint_is_reported(database: Database,
 def test_rows_are_inserted_where_copy_would_not_write_them(
     database: Database, statement: str
 ) -> None:
-    """It refuses a view, and passes a rule over."""
+    """COPY refuses a view and ignores a rule, so INSERT writes there."""
     database.execute("CREATE TABLE rows (id int, v text)", statement)
     harness = database.sink(reporter := RecordingReporter(), errors_tolerance="all")
     for number, text in enumerate(("a", "\0", "b")):
@@ -352,7 +352,7 @@ def test_rows_are_inserted_where_copy_would_not_write_them(
 
 @cases("mode", "insert", "upsert", "update")
 def test_a_field_may_have_any_name(database: Database, mode: str) -> None:
-    """Also one of those that the statements use."""
+    """A field may have the name that the sink's statements use."""
     names = ["id", "__connect_row", "p0", "_p1", 'a"b', "a%b", "a:b", "%(p0)s", "select"]
     quoted = ", ".join(f'"{name.replace(chr(34), chr(34) * 2)}" int' for name in names[1:])
     database.execute(f"CREATE TABLE topic (id int PRIMARY KEY, {quoted})")
@@ -373,7 +373,7 @@ def test_a_field_may_have_any_name(database: Database, mode: str) -> None:
 
 
 def test_a_refused_row_fails_the_task_and_leaves_nothing(database: Database) -> None:
-    """Without a reporter the whole batch is rolled back, and the error names the record."""
+    """Without a reporter the batch is rolled back, and the error names the record."""
     database.execute("CREATE TABLE topic (id int PRIMARY KEY, v varchar(3))")
     harness = database.sink()
     for number, text in ((1, "a"), (2, "long"), (3, "b")):
@@ -385,7 +385,7 @@ def test_a_refused_row_fails_the_task_and_leaves_nothing(database: Database) -> 
 
 
 def test_a_sink_killed_between_report_and_commit_writes_each_row_once(database: Database) -> None:
-    """The report may come twice, a row may not."""
+    """A report may come twice if the sink is killed before the commit, but a row may not."""
     database.execute("CREATE TABLE topic (id int, v varchar(3))")
 
     class Killed(BaseException):
@@ -411,7 +411,7 @@ def test_a_sink_killed_between_report_and_commit_writes_each_row_once(database: 
 
 
 def test_errors_of_the_connection_are_not_those_of_rows(database: Database) -> None:
-    """They are tried again, and nothing is reported."""
+    """The write is tried again after an error of the connection, and nothing is reported."""
     database.execute("CREATE TABLE topic (id int, v varchar(3))")
     reporter = RecordingReporter()
     harness = database.sink(reporter, errors_tolerance="all")
@@ -427,7 +427,7 @@ def test_errors_of_the_connection_are_not_those_of_rows(database: Database) -> N
 
 
 def test_no_value_is_rounded_on_its_way_into_a_column(database: Database) -> None:
-    """PostgreSQL would round, cut or convert each of them without an error."""
+    """Values that PostgreSQL would round, cut or convert without an error are refused."""
     cases: list[tuple[str, SchemaBuilder, object]] = [
         ("int", SchemaBuilder.float64(), 1.5),
         ("int", decimal_builder(1), Decimal("1.5")),
@@ -488,7 +488,7 @@ def test_no_value_is_rounded_on_its_way_into_a_column(database: Database) -> Non
 
 
 def test_null_stays_null_beside_a_default(database: Database) -> None:
-    """The converter replaces it, if it is to be replaced; a required field has its default."""
+    """Only a converter replaces null, but a required field has its default."""
     schema = fields(
         a=SchemaBuilder.int32().optional().default(5).build(),
         b=SchemaBuilder.int32().default(6).build(),
@@ -503,7 +503,7 @@ def test_null_stays_null_beside_a_default(database: Database) -> None:
 def test_a_column_that_changes_under_a_task_is_looked_at_again(
     database: Database, mode: str
 ) -> None:
-    """A narrower one would round, and a wider one was refused what it can hold."""
+    """The table is reflected again: a narrower column would round, a wider one can hold more."""
     database.execute("CREATE TABLE topic (id int PRIMARY KEY, v numeric(10, 2))")
     reporter = RecordingReporter()
     keyed = {"pk_mode": "record_value", "pk_fields": "id", "insert_mode": mode}
@@ -533,7 +533,7 @@ def test_a_column_that_changes_under_a_task_is_looked_at_again(
 
 
 def test_times_with_and_without_a_zone_are_of_one_order_in_utc_only(database: Database) -> None:
-    """PostgreSQL compares them as if local times were of UTC: rows would come hours late."""
+    """PostgreSQL compares local times with instants as if in UTC: rows would come hours late."""
     database.execute(
         "CREATE TABLE odd (id int PRIMARY KEY, a timestamptz, b timestamp)",
         "INSERT INTO odd VALUES (1, NULL, '2024-01-01'), (2, '2024-01-02Z', NULL)",

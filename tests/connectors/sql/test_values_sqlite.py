@@ -89,7 +89,7 @@ def test_an_odd_value_follows_the_policy(
     text: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """It fails behind the rows before it, is left out and logged, becomes null, or is a text."""
+    """An odd value fails after earlier rows, is left out and logged, is null, or is a text."""
     database.execute(f"CREATE TABLE odd (id INTEGER PRIMARY KEY, v {kind})")
     for value in (plain, odd, plain):
         database.execute("INSERT INTO odd (v) VALUES (?)", [value])
@@ -120,7 +120,7 @@ def test_an_odd_value_follows_the_policy(
 def test_a_text_that_is_not_utf_8_is_the_fault_of_its_row(
     file: Path, database: sqlite3.Connection, data: bytes
 ) -> None:
-    """Surrogates included: the other rows arrive."""
+    """A text that is not UTF-8, surrogates included, fails its row; the other rows arrive."""
     database.execute("CREATE TABLE odd (id INTEGER PRIMARY KEY, v TEXT)")
     for value in (b"a", data, b"b"):
         database.execute("INSERT INTO odd (v) VALUES (CAST(? AS TEXT))", [value])
@@ -141,7 +141,7 @@ def ago(form: str, **age: float) -> str:
 def test_times_of_all_forms_are_compared_as_instants(
     file: Path, database: sqlite3.Connection
 ) -> None:
-    """With a T, a zone, a fraction, without any of them; the future waits."""
+    """Times with a T, a zone, a fraction or none of them are in one order, and future ones wait."""
     later = (datetime.now(UTC) + timedelta(minutes=30)).strftime
     database.execute("CREATE TABLE odd (id INTEGER PRIMARY KEY, at DATETIME)")
     times = [
@@ -186,7 +186,7 @@ def test_an_offset_between_zones_counts(file: Path, database: sqlite3.Connection
 def test_times_of_other_forms_that_come_later_are_found(
     file: Path, database: sqlite3.Connection
 ) -> None:
-    """The position stays, and no row comes twice."""
+    """After times of other forms appear, the position stays, and no row comes twice."""
     database.execute("CREATE TABLE odd (id INTEGER PRIMARY KEY, at DATETIME)")
     database.execute("INSERT INTO odd (at) VALUES (?)", [ago("%Y-%m-%d %H:%M:%S", minutes=30)])
     both = {"mode": "timestamp+incrementing", "timestamp_column_name": "at"}
@@ -208,7 +208,7 @@ def test_times_of_other_forms_that_come_later_are_found(
 def test_a_time_without_an_order_is_an_error_or_logged(
     file: Path, database: sqlite3.Connection, odd: object, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its row has no place among the others."""
+    """A row whose time is not valid is an error, or logged: it has no place among the others."""
     database.execute("CREATE TABLE odd (id INTEGER PRIMARY KEY, at DATETIME)")
     for value in ("2024-01-01 00:00:00", odd):
         database.execute("INSERT INTO odd (at) VALUES (?)", [value])
@@ -249,7 +249,7 @@ def test_a_value_that_would_change_is_refused_and_reported(
     value: object,
     text: str,
 ) -> None:
-    """SQLite would store something else without an error; the other rows are written."""
+    """SQLite would change the value without an error; the other rows are written."""
     database.execute(f"CREATE TABLE topic (id INTEGER, v {column})")
     schema = SchemaBuilder.struct().field("id", SchemaBuilder.int32())
     schema.field("v", builder.optional().build())
@@ -274,7 +274,7 @@ def test_a_value_that_would_change_is_refused_and_reported(
 def test_what_was_read_can_be_written_into_a_table_of_the_same_types(
     file: Path, database: sqlite3.Connection
 ) -> None:
-    """Each value has the same storage class and the same digits."""
+    """Each value keeps its storage class and its digits."""
     columns = (
         "id INTEGER PRIMARY KEY, flag BOOLEAN, weight DOUBLE, price DECIMAL(10, 2), free NUMERIC,"
         " day DATE, clock TIME, at TIMESTAMP, note TEXT, raw BLOB, doc JSON"
@@ -305,7 +305,7 @@ def test_what_was_read_can_be_written_into_a_table_of_the_same_types(
 def test_a_growing_column_never_hides_the_rows_behind_a_value_of_another_type(
     file: Path, database: sqlite3.Connection, kind: str, odd: object
 ) -> None:
-    """SQLite has bytes after texts and texts after numbers: a task would find nothing more."""
+    """SQLite sorts bytes after texts and texts after numbers: a task would find nothing more."""
     database.execute(f"CREATE TABLE odd (id {kind})")
     database.executemany("INSERT INTO odd VALUES (?)", [("1",), (odd,)])
     harness = source(file, errors_tolerance="all")
@@ -319,7 +319,7 @@ def test_a_growing_column_never_hides_the_rows_behind_a_value_of_another_type(
 def test_an_offset_of_another_type_than_the_column_is_refused(
     file: Path, database: sqlite3.Connection, kind: str, offset: object
 ) -> None:
-    """Behind it SQLite finds no row, and MariaDB all of them again."""
+    """After such an offset SQLite would find no row, and MariaDB all of them again."""
     database.execute(f"CREATE TABLE odd (id {kind})")
     database.execute("INSERT INTO odd VALUES ('7')")
     harness = source(file)
@@ -329,7 +329,7 @@ def test_an_offset_of_another_type_than_the_column_is_refused(
 
 
 def test_null_never_becomes_the_next_number(file: Path, database: sqlite3.Connection) -> None:
-    """SQLite numbers the rows of an INTEGER PRIMARY KEY by itself."""
+    """Null is refused for an INTEGER PRIMARY KEY, which SQLite would number by itself."""
     database.execute("CREATE TABLE topic (id INTEGER PRIMARY KEY, v text)")
     schema = fields(id=OPTIONAL_INT32_SCHEMA)
     reporter = RecordingReporter()

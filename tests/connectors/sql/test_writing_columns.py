@@ -1,4 +1,4 @@
-"""Values that a column takes: the same value, or an error that does not show it."""
+"""Values that a column takes: they stay the same, or are refused without showing the value."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def written(
 def test_a_number_stays_the_same_number_or_is_refused(
     kind: types.TypeEngine[Any], dialect: Dialect, value: Any
 ) -> None:
-    """The class of the column does not matter."""
+    """A number stays the same in a column of any class, or is refused."""
     try:
         (found,) = written(kind, dialect, value)
     except UNFIT:
@@ -79,12 +79,12 @@ def test_a_number_stays_the_same_number_or_is_refused(
     ("2024-06-01 10:00:00", datetime(2024, 6, 1, 10)),  # noqa: DTZ001
 )
 def test_an_instant_becomes_the_local_time(value: object, expected: datetime) -> None:
-    """Of `db.timezone`, for columns without a zone."""
+    """An instant becomes a local time of `db.timezone` in columns without a zone."""
     assert list(written(types.DateTime(), POSTGRES, value)) == [expected]
 
 
 def test_the_second_of_two_equal_local_times_is_refused() -> None:
-    """The column would say that it was an hour earlier."""
+    """A column without a zone could not tell the second of two equal local times from the first."""
     with pytest.raises(UNFIT):
         written(types.DateTime(), POSTGRES, datetime(2024, 10, 27, 1, 30, tzinfo=UTC))
 
@@ -100,7 +100,7 @@ def test_the_second_of_two_equal_local_times_is_refused() -> None:
 )
 @cases("dialect", POSTGRES, MARIADB, SQLITE, ids=lambda d: d.name)
 def test_a_text_that_is_no_exact_time_is_refused(text: str, dialect: Dialect) -> None:
-    """Databases read some of them as other times."""
+    """Databases read some inexact texts as other times."""
     with pytest.raises(UNFIT):
         written(types.DateTime(), dialect, text)
 
@@ -113,7 +113,7 @@ def test_a_text_that_is_no_exact_time_is_refused(text: str, dialect: Dialect) ->
     )
 )
 def test_json_has_the_values_that_it_was_made_of(value: Any) -> None:
-    """Other than infinity, which JSON has not."""
+    """JSON keeps all values except infinity, which JSON does not have."""
     import json
 
     try:
@@ -126,7 +126,7 @@ def test_json_has_the_values_that_it_was_made_of(value: Any) -> None:
 
 @cases("value", math.nan, math.inf, {1: "a", "1": "b"}, {"a": [Decimal("NaN")]}, object())
 def test_a_value_that_json_cannot_hold_is_refused(value: object) -> None:
-    """No text of Python stands for it."""
+    """A value that JSON cannot hold is refused, not written as Python's text."""
     with pytest.raises(ValueError, match=r"JSON|keys"):
         json_text(value)
 
@@ -153,7 +153,7 @@ def test_a_value_that_json_cannot_hold_is_refused(value: object) -> None:
 def test_a_json_array_becomes_an_array_of_postgresql(
     kind: types.TypeEngine[Any], value: object, literal: str
 ) -> None:
-    """Its elements keep all digits and quotes."""
+    """The elements of a JSON array keep all digits and quotes."""
     assert written(postgresql.ARRAY(kind), POSTGRES, value) == [literal]
 
 
@@ -184,7 +184,7 @@ def test_a_json_array_becomes_an_array_of_postgresql(
 def test_what_postgresql_would_round_or_cut_is_refused(
     kind: types.TypeEngine[Any], kept: object, changed: object
 ) -> None:
-    """Also in arrays, which have the limits of their elements."""
+    """The limits of a column also hold for the elements of an array."""
     assert written(kind, POSTGRES, kept)
     with pytest.raises(UNFIT):
         written(kind, POSTGRES, changed)

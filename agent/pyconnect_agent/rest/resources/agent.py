@@ -1,6 +1,6 @@
 """`/agent`: the admin interface of this worker alone.
 
-A Java worker has no such interface. No request is forwarded: each is about this worker.
+A Java worker has no such interface. Requests are not forwarded: each concerns this worker.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ async def drain(exchange: HttpExchange) -> Response:
 
 
 async def journal(exchange: HttpExchange) -> Response:
-    """Answer with the newest of the selected records that the user may see, the oldest first."""
+    """Answer with the newest selected records that the user may see, in the order of time."""
     changes = exchange.services.journal
     if changes is None:
         raise BadRequestError(
@@ -172,14 +172,15 @@ def _task_id(exchange: HttpExchange) -> ConnectorTaskId:
 
 
 def _is_number(text: str) -> bool:
-    """Return whether a text is a number of 64 bits at most that is not negative."""
+    """Return whether a text is a number of at most 64 bits that is not negative."""
     return text.isascii() and text.isdecimal() and len(text) < LONG_DIGITS
 
 
 def _flag(body: bytes, name: str) -> bool:
-    """Return the one member that a body may have, or False; BadRequestError for other bodies.
+    """Return the value of the only member that a body may have, or False.
 
-    Stricter than Connect's own endpoints: a mistyped `{"undrian": true}` must not drain.
+    Raises BadRequestError for other bodies. Connect's own endpoints are less strict, but a mistyped
+    `{"undrian": true}` must not drain.
     """
     if not body.strip():
         return False
@@ -204,9 +205,9 @@ def _elsewhere(exchange: HttpExchange, error: NotAssignedError) -> RunsElsewhere
 
 
 def guarded(route: Route) -> Route:
-    """Return the route for requests with the admin interface's credentials alone.
+    """Return the route with a check of the admin interface's credentials.
 
-    The role of a user of `agent.rest.users` was checked before.
+    The role of a user of `agent.rest.users` is checked before.
     """
 
     async def check_and_answer(exchange: HttpExchange) -> Response:
@@ -215,7 +216,7 @@ def guarded(route: Route) -> Route:
             raise ResourceNotFoundError
         if exchange.caller.user is None:
             await admin.access.check(exchange.request)
-        # A browser sends the credentials that it knows with the requests of any page.
+        # A browser sends credentials that it knows with the requests of each page.
         exchange.refuse_foreign_page()
         return await route.resource(exchange)
 

@@ -1,7 +1,7 @@
 """Connectors: configurations, states, restarts, topics and offsets; requests to the leader.
 
 A connector may have very many offsets (KIP-875): threads read them, and a listing is sent while it
-is made. Of a request to the leader (KIP-507, KIP-618) the body is parsed first, then the signature
+is made. In a request to the leader (KIP-507, KIP-618) the body is parsed first, then the signature
 is checked, then the request runs. The signature of a body that is too large for one config is
 checked before.
 """
@@ -117,9 +117,9 @@ async def _change(exchange: HttpExchange, offsets: bytes | None = None) -> Respo
 def _written(
     offsets: Iterable[ConnectorOffset], secrets: Mapping[str, str] | None
 ) -> Iterator[bytes]:
-    """Yield the answer's text in parts of at least `PART_BYTES`, but for the last one.
+    """Yield the answer's text in parts of `PART_BYTES` or more, apart from the last part.
 
-    `secrets`: of `shown_document`, which hides them; None: all is shown.
+    `secrets` of `shown_document` are hidden; None: all is shown.
     """
     part = bytearray(b'{"offsets":[')
     separator = b""
@@ -167,7 +167,7 @@ async def stop(exchange: HttpExchange) -> Response:
 
 
 async def restart(exchange: HttpExchange) -> Response:
-    """Restart the connector instance alone, or what the flags select (KIP-745)."""
+    """Restart only the connector instance, or the selection of the flags (KIP-745)."""
     include_tasks = exchange.flag("includeTasks")
     only_failed = exchange.flag("onlyFailed")
     if not include_tasks and not only_failed:
@@ -218,7 +218,7 @@ def _refuse_without_tracking(exchange: HttpExchange) -> None:
 def _task_id(exchange: HttpExchange) -> ConnectorTaskId:
     text = exchange.parameters["task"]
     try:
-        # Like Java, but not Python: no underscores, no blanks.
+        # Like Java and unlike Python, this takes no underscores and no blanks.
         number = int(text) if "_" not in text and text == text.strip() else None
     except ValueError:
         number = None
@@ -232,7 +232,7 @@ _INITIAL_STATE_NAMES = {
     TargetState.PAUSED: "PAUSED",
     TargetState.STOPPED: "STOPPED",
 }
-# Java's String.trim() cuts these, and no other white space.
+# Java's String.trim() cuts these characters, and no other white space.
 _TRIMMED = "".join(map(chr, range(0x21)))
 
 
@@ -304,7 +304,7 @@ async def put_config(exchange: HttpExchange) -> Response:
 async def patch_config(exchange: HttpExchange) -> Response:
     patch = await exchange.bind(bind_config)
     if patch is None:
-        # Apache's worker checks this after its check for the connector.
+        # Apache's worker checks the connector first.
         await exchange.submit(GetConnectorConfig(connector=exchange.connector))
         raise NullBodyError("a patch")
     answer = await exchange.submit_or_forward(
@@ -321,7 +321,7 @@ async def get_tasks(exchange: HttpExchange) -> Response:
 
 
 def _with_name(config: ConfigBody | None, name: str) -> ConfigBody:
-    """Return the config with its name; BadRequestError when it has another one."""
+    """Return the config with its name; BadRequestError if the config has another name."""
     if config is None:
         raise NullBodyError("a connector config")
     require_addressable(name)

@@ -58,7 +58,7 @@ async def validate_config(exchange: HttpExchange) -> Response:
     try:
         infos = await exchange.herder.validate(config, timeout_ms=exchange.remaining_ms())
     except RequestTimedOutError as exc:
-        # Here, and only here, Apache's worker leaves the final dot out.
+        # Only here does Apache's worker leave the final dot out.
         raise RequestTimedOutError(exc.message.removesuffix(".")) from exc
     except (AgentError, ConnectException) as exc:
         status = HTTPStatus.INTERNAL_SERVER_ERROR
@@ -67,7 +67,7 @@ async def validate_config(exchange: HttpExchange) -> Response:
 
 
 def _short_name(plugin: str) -> str:
-    """`FileStreamSourceConnector` and `FileStreamSource` mean the same."""
+    """Return a plugin's name without `Connector`, which names the same class."""
     return plugin.removesuffix("Connector")
 
 

@@ -1,4 +1,4 @@
-"""The config providers that ship with the worker, alone and at work."""
+"""The config providers that ship with the worker, by themselves and in a worker."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from tests.support.cases import cases
 
 @pytest.fixture
 def secrets(tmp_path: Path) -> Path:
-    """A directory with a properties file, beside one that is not to be read."""
+    """A directory with a properties file, beside a directory that is not allowed."""
     (tmp_path / "allowed").mkdir()
     (tmp_path / "allowed" / "db.properties").write_text("user=alice\npass = s3 cret\n")
     (tmp_path / "outside.properties").write_text("user=mallory\n")
@@ -26,7 +26,7 @@ def secrets(tmp_path: Path) -> Path:
 
 
 def test_the_file_provider_reads_properties(secrets: Path) -> None:
-    """It gives all of them, or those asked for; an unreadable file is an error with its name."""
+    """The provider returns all or the requested properties; errors name an unreadable file."""
     provider = FileConfigProvider()
     provider.configure({})
     path = str(secrets / "db.properties")
@@ -41,7 +41,7 @@ def test_the_file_provider_reads_properties(secrets: Path) -> None:
 def test_paths_outside_the_allowed_ones_give_nothing(
     secrets: Path, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Neither `..` nor a symbolic link gets around the list; the log names the key to change."""
+    """Neither `..` nor a symbolic link leads out of the allowed paths; the log names the key."""
     provider = FileConfigProvider()
     provider.configure({"allowed.paths": str(secrets)})
     assert provider.get(str(secrets / path)).data == {}
@@ -51,13 +51,13 @@ def test_paths_outside_the_allowed_ones_give_nothing(
 
 @cases("setting, message", ("relative", "is not absolute"), ("/no/such/path", "does not exist"))
 def test_allowed_paths_must_be_absolute_and_exist(setting: str, message: str) -> None:
-    """A typo must not open or close everything."""
+    """A mistyped path is refused, because it would otherwise open or close everything."""
     with pytest.raises(ConfigException, match=message):
         DirectoryConfigProvider().configure({"allowed.paths": f"/tmp, {setting}"})
 
 
 def test_the_directory_provider_reads_whole_files(secrets: Path) -> None:
-    """Untrimmed, within allowed paths only; a file that is no text is an error with its key."""
+    """The provider returns whole files, untrimmed; a file that is not text is an error."""
     (secrets / "token").write_text(" abc\n")
     (secrets / "nested").mkdir()
     provider = DirectoryConfigProvider()
@@ -72,7 +72,7 @@ def test_the_directory_provider_reads_whole_files(secrets: Path) -> None:
 
 
 def test_the_environment_provider_takes_no_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The text is Kafka's."""
+    """A path is refused with Kafka's text."""
     monkeypatch.setenv("PYCONNECT_TEST_A", "1")
     monkeypatch.setenv("PYCONNECT_TEST_B", "2")
     provider = EnvVarConfigProvider()
@@ -89,7 +89,7 @@ def test_the_environment_provider_takes_no_path(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_names_match_the_allowlist_with_javas_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a whole, and with syntax that only Java has."""
+    """The allowlist's pattern matches whole names, in Java's syntax."""
     for name in ("PYCONNECT_TEST_A", "PYCONNECT_TEST_1"):
         monkeypatch.setenv(name, "x")
     provider = EnvVarConfigProvider()
@@ -98,7 +98,7 @@ def test_names_match_the_allowlist_with_javas_meaning(monkeypatch: pytest.Monkey
 
 
 def test_providers_of_a_worker_resolve_its_connectors(secrets: Path) -> None:
-    """By Java class name or alias; the worker's own properties too, but for plugins'."""
+    """Providers have Java class names or aliases, and serve the worker's own properties too."""
     properties = {
         "config.providers": "file, env",
         "config.providers.file.class": (
@@ -125,6 +125,6 @@ def test_providers_of_a_worker_resolve_its_connectors(secrets: Path) -> None:
     ({"config.providers.f.class": "JsonConverter"}, "could not be found"),
 )
 def test_a_provider_that_fails_stops_the_worker(properties: dict[str, str], message: str) -> None:
-    """The text names the key."""
+    """The worker stops with an error that names the key."""
     with pytest.raises(ConfigException, match=message):
         VariableResolver({"config.providers": "f"} | properties, installed_catalog())

@@ -35,7 +35,7 @@ from tests.support.cases import cases
 
 
 class Context:
-    """Both the context and the offset reader of a source task; `waits_s` are not waited."""
+    """A source task's context and offset reader; it records waits in `waits_s` without waiting."""
 
     def __init__(self, offset: Mapping[str, object] | None = None) -> None:
         self.stored = offset
@@ -82,7 +82,7 @@ def values(records: Any) -> list[tuple[str, int]]:
 
 
 def test_every_line_is_a_record(path: Path) -> None:
-    """Schema, topic, partition, offset after the line, and a timestamp."""
+    """A line's record has schema, topic, partition, the offset after the line, and a timestamp."""
     task, _ = source_task(path, content="one\r\nzwölf\n\nrest".encode())
     records = list(task.poll() or ())
     assert values(records) == [("one", 5), ("zwölf", 12), ("", 13)]
@@ -96,7 +96,7 @@ def test_every_line_is_a_record(path: Path) -> None:
 
 
 def test_positions_are_bytes_and_resume_there(path: Path) -> None:
-    """Each stored position continues with the next line, non-ASCII text included."""
+    """A task resumes at each stored position with the next line, non-ASCII text included."""
     task, _ = source_task(path, content="ä\nöö\nü\n".encode())
     everything = values(task.poll())
     for number, (_, position) in enumerate(everything):
@@ -105,7 +105,7 @@ def test_positions_are_bytes_and_resume_there(path: Path) -> None:
 
 
 def test_a_poll_returns_a_batch_or_replaces_malformed_text(path: Path) -> None:
-    """The rest comes at the next poll; the position counts the bytes that are there."""
+    """A poll returns one batch, and positions count the original bytes of malformed text."""
     task, _ = source_task(path, content=b"a\xffb\n")
     assert values(task.poll()) == [("a\ufffdb", 4)]
     task, _ = source_task(path, batch_size="2", content=b"1\n2\n3\n")
@@ -114,7 +114,7 @@ def test_a_poll_returns_a_batch_or_replaces_malformed_text(path: Path) -> None:
 
 
 def test_a_missing_file_is_waited_for(path: Path) -> None:
-    """The task opens it at a later poll."""
+    """The task waits for a missing file, and opens it at a later poll."""
     task, context = source_task(path)
     assert task.poll() is None
     assert sum(context.waits_s) == 1.0
@@ -123,7 +123,7 @@ def test_a_missing_file_is_waited_for(path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read_fails_the_task(tmp_path: Path) -> None:
-    """A directory, for example."""
+    """A file that cannot be read, such as a directory, fails the task."""
     task, _ = source_task(tmp_path)
     with pytest.raises(ConnectException, match="Failed to read"):
         task.poll()
@@ -146,7 +146,7 @@ def test_appended_lines_are_read(path: Path) -> None:
 
 
 def test_an_idle_poll_waits_a_second_at_most(path: Path) -> None:
-    """In slices, so that a stop is noticed."""
+    """An idle poll waits in slices, so that a stop is noticed."""
     task, context = source_task(path, content=b"1\n")
     task.poll()
     assert task.poll() is None
@@ -155,20 +155,20 @@ def test_an_idle_poll_waits_a_second_at_most(path: Path) -> None:
 
 @cases("position", "7", 7.0, True)
 def test_a_stored_position_must_be_an_integer(path: Path, position: object) -> None:
-    """The text is Connect's."""
+    """A stored position that is not an integer is refused with Connect's text."""
     task, _ = source_task(path, {"position": position}, content=b"1\n")
     with pytest.raises(ConnectException, match="Offset position is the incorrect type"):
         task.poll()
 
 
 def test_a_stored_null_position_is_the_beginning(path: Path) -> None:
-    """As without an offset."""
+    """A stored null position is the beginning, as a missing offset is."""
     task, _ = source_task(path, {"position": None}, content=b"1\n")
     assert values(task.poll()) == [("1", 2)]
 
 
 def test_truncation_waits_or_restarts_or_fails(path: Path) -> None:
-    """By default until the file is longer than the stored position; the error says what to do."""
+    """By default a task waits until a truncated file is longer than the stored position."""
     task, _ = source_task(path, content=b"123456\n")
     task.poll()
     path.write_bytes(b"ab\n")
@@ -187,7 +187,7 @@ def test_truncation_waits_or_restarts_or_fails(path: Path) -> None:
 
 
 def test_standard_input_has_no_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its partition and position are null."""
+    """The source partition and the position of standard input are null."""
     read_end, write_end = os.pipe()
     monkeypatch.setattr(file_stream, "DESCRIPTOR", read_end)
     task, context = FileStreamSourceTask(), Context()
@@ -215,7 +215,7 @@ def test_the_configuration_is_checked() -> None:
 
 
 def test_a_source_has_one_task_and_a_sink_as_many_as_allowed() -> None:
-    """All with the connector's config."""
+    """All tasks have the connector's config."""
     config = {"file": "f", "topic": "t"}
     source, sink = FileStreamSourceConnector(), FileStreamSinkConnector()
     source.start(config)
@@ -225,7 +225,7 @@ def test_a_source_has_one_task_and_a_sink_as_many_as_allowed() -> None:
 
 
 def test_only_files_support_exactly_once() -> None:
-    """Standard input cannot be read again."""
+    """Exactly-once delivery needs a file, because standard input cannot be read again."""
     connector = FileStreamSourceConnector()
     config = {"topic": "t", "file": "f"}
     assert connector.exactly_once_support(config) is ExactlyOnceSupport.SUPPORTED
@@ -248,7 +248,7 @@ def test_wrong_offsets_are_refused(
     offset: Mapping[str, object] | None,
     text: str,
 ) -> None:
-    """In Connect's order and words."""
+    """Wrong offsets are refused in Connect's order, with Connect's texts."""
     with pytest.raises(ConnectException, match=text):
         FileStreamSourceConnector().alter_offsets(
             {"topic": "t", "file": file}, [(partition, offset)]
@@ -256,7 +256,7 @@ def test_wrong_offsets_are_refused(
 
 
 def test_good_offsets_and_any_tombstone_are_accepted() -> None:
-    """Also for files that are configured no more."""
+    """Offsets may be of files that the config does not name any more."""
     accepted = FileStreamSourceConnector().alter_offsets(
         {"topic": "t", "file": "f"},
         [({"filename": "other"}, {"position": 3}), (None, None), ({"junk": 1}, None)],
@@ -277,7 +277,7 @@ def sink_record(value: object, schema: Any = None) -> SinkRecord:
 
 
 def test_values_are_written_as_lines(path: Path) -> None:
-    """In their text form, appended to what is there; keys do not matter."""
+    """Values are appended in their text form, and keys do not matter."""
     path.write_text("old\n")
     task, _ = sink_task(path)
     task.put([sink_record("zwölf"), sink_record(None), sink_record(3, INT64_SCHEMA)])
@@ -288,14 +288,14 @@ def test_values_are_written_as_lines(path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_created_is_named(tmp_path: Path) -> None:
-    """The text is Connect's."""
+    """A file that cannot be created is named in Connect's text."""
     path = tmp_path / "no" / "f"
     with pytest.raises(ConnectException, match=f"Couldn't find or create file '{path}' for File"):
         sink_task(path)
 
 
 class FullDisk:
-    """Takes `room` bytes more."""
+    """A file on a disk with `room` free bytes."""
 
     def __init__(self, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
         self.room = room
@@ -311,7 +311,7 @@ class FullDisk:
 
 
 def test_a_full_disk_tears_no_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines written before the disk was full stay, and the repeated batch follows them."""
+    """Lines written before the disk was full stay, and the repeated batch follows after them."""
     task, context = sink_task(path)
     disk = FullDisk(3, monkeypatch)
     batch = [sink_record("one"), sink_record("two")]
@@ -324,7 +324,7 @@ def test_a_full_disk_tears_no_line(path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_after_a_full_disk_writing_goes_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rebalance changes the batch that is repeated: none may be taken for written."""
+    """After a rebalance the repeated batch differs, and no record of it is taken for written."""
     task, _ = sink_task(path)
     disk = FullDisk(5, monkeypatch)
     with pytest.raises(RetriableException):
@@ -336,14 +336,14 @@ def test_after_a_full_disk_writing_goes_on(path: Path, monkeypatch: pytest.Monke
 
 
 def test_text_that_utf_8_cannot_hold_is_replaced(path: Path) -> None:
-    """Half a surrogate pair, from JSON: a question mark, as Java writes."""
+    """Half a surrogate pair from JSON becomes a question mark, as in Java."""
     task, _ = sink_task(path)
     task.put([sink_record("a\ud800b")])
     assert path.read_bytes() == b"a?b\n"
 
 
 def test_other_write_errors_fail_the_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not swallowed, so no offset is committed."""
+    """A write error fails the task, so no offset is committed."""
     task, _ = sink_task(tmp_path / "out")
 
     def write(descriptor: int, data: bytes) -> int:
@@ -355,7 +355,7 @@ def test_other_write_errors_fail_the_task(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_tasks_that_share_a_file_do_not_mix_lines(path: Path) -> None:
-    """Each batch is one append."""
+    """Tasks append each batch in one write, so that lines of a shared file do not mix."""
     tasks = [sink_task(path)[0] for _ in range(4)]
 
     def write(number: int) -> None:
@@ -389,7 +389,7 @@ def lines_and_positions(parts: list[bytes]) -> list[tuple[bytes, int]]:
 
 @given(BYTES, st.lists(st.integers(0, 40)))
 def test_lines_do_not_depend_on_how_the_bytes_arrive(text: bytes, cuts: list[int]) -> None:
-    """Any split of the stream into reads gives the same lines and positions as one read."""
+    """Any split of the stream into reads gives the lines and positions of a single read."""
     bounds = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
     parts = [text[start:end] for start, end in pairwise(bounds)]
     whole = lines_and_positions([text])
@@ -400,7 +400,7 @@ def test_lines_do_not_depend_on_how_the_bytes_arrive(text: bytes, cuts: list[int
 
 @given(BYTES)
 def test_lines_and_terminators_are_the_stream(text: bytes) -> None:
-    """Each position is the end of a line's terminator; what follows the last is no line."""
+    """Each position is the end of a line's terminator; bytes after the last one are not a line."""
     start = 0
     for line, position in lines_and_positions([text]):
         assert text[start:position].rstrip(b"\r\n") == line
@@ -413,7 +413,7 @@ def test_lines_and_terminators_are_the_stream(text: bytes) -> None:
 
 
 def test_empty_lines_are_lines_and_a_trailing_return_is_held_back() -> None:
-    """Also at the beginning; whether a line feed follows the return is not known yet."""
+    """A CR at the end is held back, because the LF that may follow it is not known yet."""
     splitter = LineSplitter()
     assert splitter.feed(b"one\r") == ([], [])
     assert splitter.feed(b"\ntwo\r") == ([b"one"], [5])

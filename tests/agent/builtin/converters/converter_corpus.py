@@ -1,4 +1,4 @@
-"""Reads the corpus that ConverterCorpus.java prints, and does with our converters what it tells.
+"""Reader of the corpus that ConverterCorpus.java prints, and its inputs with our converters.
 
 Each line says what Apache's converter did with an input; `ours` does the same with ours.
 """
@@ -60,10 +60,10 @@ class Failed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One input and what Apache's converter made of it.
+    """One input and the outcome of Apache's converter.
 
     For writing, `given` is a SchemaAndValue and the outcome bytes or None; for reading it is the
-    other way round.
+    reverse.
     """
 
     kind: str
@@ -73,7 +73,7 @@ class Case:
     outcome: Any
 
     def ours(self) -> Any:
-        """Return what our converter makes of the input."""
+        """Return the outcome of our converter for the input."""
         try:
             return _outcome(self)
         except DataException as error:
@@ -96,7 +96,7 @@ def cases(lines: Iterable[str]) -> Iterator[Case]:
 
 
 def text_of(outcome: object) -> str:
-    """Return a text that is the same for equal outcomes only, types and NaN included."""
+    """Return a text that is the same only for equal outcomes, types and NaN included."""
     if isinstance(outcome, SchemaAndValue):
         return f"{_schema_text(outcome.schema)} {text_of(outcome.value)}"
     if isinstance(outcome, Struct):
@@ -110,7 +110,7 @@ def text_of(outcome: object) -> str:
 
 
 def java_class_text(message: str | None) -> str:
-    """Return a message with the names of classes, Java's and ours, made alike."""
+    """Return a message with the same names for Java's classes and ours."""
     text = (message or "").replace("Invalid Java object", "Invalid object")
     text = re.sub(r"class [\w.$\[;]+|\(was [^)]*\)", "class", text)
     return text.replace("expected BigDecimal", "expected Decimal")
@@ -210,7 +210,7 @@ def _key(key: object) -> object:
     try:
         return hashable_key(key)
     except DataException:
-        # Java allows maps as keys; nothing of ours is equal to this.
+        # Java allows maps as keys; no value of ours is equal to this.
         return ("a map as a key", repr(key))
 
 
@@ -218,7 +218,7 @@ def _temporal(schema: Schema | None, milliseconds: int) -> object:
     try:
         moment = _EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:
-        # Java counts on beyond the year 9999; nothing of ours is equal to this.
+        # Java counts on beyond the year 9999; no value of ours is equal to this.
         return ("a moment Python does not know", milliseconds)
     if schema is not None and schema.name == DATE_NAME:
         return moment.date()

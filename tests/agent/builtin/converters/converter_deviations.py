@@ -1,4 +1,4 @@
-"""Rules about corpus cases in which our converters differ from Apache's on purpose."""
+"""Rules for corpus cases in which our converters differ from Apache's on purpose."""
 
 import re
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from tests.agent.builtin.converters.converter_corpus import (
 )
 
 SHORTEST_DIGITS_SINCE_JAVA = 19
-"""Before, `Float.toString` and `Double.toString` gave some numbers more digits than needed."""
+"""Older Java gives some numbers more digits than needed in `Float.toString`, `Double.toString`."""
 
 _FLOAT = re.compile(rb"-?[0-9]+\.[0-9]+(?:E-?[0-9]+)?")
 _LONE_SURROGATE_ESCAPE = re.compile(rb"\\uD[89A-F]")
@@ -35,7 +35,7 @@ _LENIENT_DATES = {b"2020-02-30", b"24:00:00.000Z"}
 
 
 def reasons(case: Case, java_version: int) -> frozenset[str] | None:
-    """Return the names of the rules by which we differ from Apache, None where both agree."""
+    """Return the names of the rules by which we differ from Apache, None if both agree."""
     ours = case.ours()
     if text_of(ours) == text_of(case.outcome):
         return None
@@ -49,13 +49,13 @@ def described(case: Case) -> str:
 
 
 def unexplained(case: Case, java_version: int) -> str | None:
-    """Return how we differ from Apache without a reason, or None."""
+    """Return how we differ from Apache without a rule, or None."""
     found = reasons(case, java_version)
     return described(case) if found is not None and not found else None
 
 
 def _both_refuse(case: Case, ours: Any, java_version: int) -> bool:
-    """Messages begin alike; ours names Python's classes, the cause, or the first of two errors."""
+    """Both refuse, with messages that begin alike; ours may name Python's classes or the cause."""
     if not (isinstance(ours, Failed) and isinstance(case.outcome, Failed)):
         return False
     expected, message = java_class_text(case.outcome.message), java_class_text(ours.message)
@@ -63,7 +63,7 @@ def _both_refuse(case: Case, ours: Any, java_version: int) -> bool:
 
 
 def _refused_on_purpose(case: Case, ours: Any, _: int) -> bool:
-    """Apache would alter what it reads: cut numbers, take 0 or null for other kinds of value."""
+    """Apache would alter the value: cut a number, or take 0 or null for another kind of value."""
     if case.java_class != JSON or case.kind != "read" or not isinstance(ours, Failed):
         return False
     if not case.given.strip():
@@ -135,7 +135,7 @@ def _lone_surrogate_in_a_name(case: Case, ours: Any, _: int) -> bool:
 
 
 def _keeps_what_follows(case: Case, ours: Any, _: int) -> bool:
-    """Apache drops what follows a number, array or map; to us the whole text is a string."""
+    """Apache drops the text after a number, array or map; here the whole text is a string."""
     if not _whole_text_is_a_string(case, ours):
         return False
     text = case.given.decode()
@@ -161,9 +161,9 @@ def _keeps_blanks_in_quotes(case: Case, ours: Any, _: int) -> bool:
 
 
 def _no_schema_for_mixtures(case: Case, ours: Any, _: int) -> bool:
-    """Of different schemas of one base type Apache takes the last for all elements.
+    """Apache takes the last of different schemas of one base type for all elements.
 
-    Null beside a common schema makes it take the whole text for a string.
+    With null beside a common schema Apache takes the whole text for a string.
     """
     if case.java_class != SIMPLE_HEADER or case.kind != "read" or isinstance(ours, Failed):
         return False

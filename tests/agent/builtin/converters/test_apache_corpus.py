@@ -1,4 +1,4 @@
-"""Our converters do what Apache's did, by a recorded corpus.
+"""Our converters compared with Apache's, by a recorded corpus.
 
 The record is every second line that tests/java/converters/ConverterCorpus.java prints for seed 11
 and 16 cases; tests/java/converters runs that program with many more.
@@ -16,7 +16,7 @@ CASES = list(converter_corpus.cases(LINES))
 
 
 def test_converters_differ_from_apaches_by_known_rules_only() -> None:
-    """The record covers every converter; each case gives the same or differs on purpose."""
+    """Each case of the record, which covers all converters, has Apache's outcome or a reason."""
     differences = [text for case in CASES if (text := unexplained(case, JAVA_VERSION))]
     assert not differences, "\n".join(differences[:10])
     covered = {
@@ -27,7 +27,7 @@ def test_converters_differ_from_apaches_by_known_rules_only() -> None:
 
 
 def test_the_comparison_notices_a_changed_byte() -> None:
-    """A case with another outcome than ours is reported."""
+    """The comparison reports a case whose outcome is not ours."""
     case = next(
         case
         for case in CASES

@@ -73,12 +73,12 @@ def read_as(schema_text: str, payload: str, **options: str) -> object:
 
 
 def test_the_envelope_holds_schema_and_payload_in_kafkas_order() -> None:
-    """The example of the specification, byte for byte."""
+    """The envelope equals the specification's example byte for byte."""
     assert written(converter(), RECORD, Struct(RECORD).put("id", 1)) == RECORD_BYTES
 
 
 def test_null_needs_an_optional_schema() -> None:
-    """Only no schema and no value make Kafka's null; a required value is never null."""
+    """Only no schema with no value becomes Kafka's null; a required value is never null."""
     for made in (converter(), plain()):
         assert written(made, None, None) is None
         assert read(made, None) == NULL
@@ -92,7 +92,7 @@ def test_null_needs_an_optional_schema() -> None:
 
 
 def test_null_is_replaced_by_the_default_unless_switched_off() -> None:
-    """`replace.null.with.default` rules writing and reading."""
+    """`replace.null.with.default` applies to writing and reading."""
     schema = SchemaBuilder.int32().optional().default(7).build()
     assert written(plain(), schema, None) == b"7"
     kept = converter(schemas_enable="false", replace_null_with_default="false")
@@ -103,7 +103,7 @@ def test_null_is_replaced_by_the_default_unless_switched_off() -> None:
 
 
 def test_decimals_are_base64_or_numbers() -> None:
-    """By `decimal.format`; both are read."""
+    """`decimal.format` decides how decimals are written, and both forms are read."""
     schema, value = decimal_schema(4), Decimal("10.2345")
     numeric = converter(schemas_enable="false", decimal_format="numeric")
     assert written(plain(), schema, value) == b'"AY/J"'
@@ -126,21 +126,21 @@ def test_infinite_and_nan_numbers_are_written_as_text_and_read_back() -> None:
     "1", "null", "{}", "[]", '{"schema":null}', '{"schema":null,"payload":1,"x":1}', "", " ",
 )  # fmt: skip
 def test_with_schemas_only_an_envelope_is_read(payload: str) -> None:
-    """The message says what to change."""
+    """The error of a value without an envelope says which setting to change."""
     with pytest.raises(DataException, match=r'requires "schema" and "payload" fields'):
         read(converter(), payload.encode())
 
 
 @cases("data", b"{", b"\xff", b'{"schema":null,"payload":1}x', b"{}{}")
 def test_bytes_that_are_no_single_json_value_are_refused(data: bytes) -> None:
-    """Apache ignores what follows the first value; then a cut or doubled record goes unnoticed."""
+    """Apache ignores bytes after the first value, so a doubled record would go unnoticed."""
     for made in (converter(), plain()):
         with pytest.raises(DataException, match="failed due to serialization error"):
             read(made, data)
 
 
 def test_members_of_the_envelope_may_come_in_any_order_and_form() -> None:
-    """Other producers write other JSON."""
+    """Other producers write the members in another order and form."""
     made = converter()
     for data in (
         b'{"payload":[1],"schema":{"items":{"type":"int8"},"type":"array"}}',
@@ -153,7 +153,7 @@ def test_members_of_the_envelope_may_come_in_any_order_and_form() -> None:
 
 
 def test_a_payload_that_contains_the_end_of_an_envelope_is_read_whole() -> None:
-    """A known schema's text is compared, never guessed from the middle of a record."""
+    """A payload may contain the text that ends an envelope, because only a prefix is compared."""
     made = converter()
     tricky = '","payload":{"schema":null}}'
     for value in ("x", tricky, "y", tricky):
@@ -187,7 +187,7 @@ def test_a_payload_that_contains_the_end_of_an_envelope_is_read_whole() -> None:
     ('{"type":"int64","name":"org.apache.kafka.connect.data.Timestamp"}', "1" + "0" * 17),
 )
 def test_data_that_would_be_altered_is_refused(schema: str, payload: str) -> None:
-    """Apache keeps the low bits or stores 0: a value that the source did not send."""
+    """Apache would keep the low bits or store 0, which the source did not send."""
     with pytest.raises(DataException):
         read_as(schema, payload)
 
@@ -205,7 +205,7 @@ def test_data_that_would_be_altered_is_refused(schema: str, payload: str) -> Non
     ("9007199254740993.0", Decimal("9007199254740993.0")),
 )
 def test_schemaless_numbers_keep_their_digits(payload: str, value: object) -> None:
-    """A number that 64 bits would change is a Decimal, and comes back as it was."""
+    """A schemaless number that 64 bits would change is a Decimal, which is written as it was."""
     found = read_as("null", payload)
     assert found == value
     assert type(found) is type(value)
@@ -216,7 +216,7 @@ def test_schemaless_numbers_keep_their_digits(payload: str, value: object) -> No
     "digits", "0.10000000000000001", "0.1000000000000000055511151231257827", "1e-1", "0.100000000"
 )
 def test_a_number_that_a_double_has_is_a_double(digits: str) -> None:
-    """Also with the 17 digits that some languages write."""
+    """A number with the 17 digits that some languages write is a double, not a Decimal."""
     assert read_as("null", digits) == 0.1
 
 
@@ -237,7 +237,7 @@ def test_values_that_do_not_fit_a_schema_are_refused(schema: Schema | None, valu
 
 
 def test_schemaless_data_is_read_as_plain_values() -> None:
-    """Numbers with a fraction are floats, whole ones integers."""
+    """Schemaless numbers with a fraction are floats, and whole ones integers."""
     data = b'{"a":[1,1.5,1e2,true,null,"x"],"b":{}}'
     expected = {"a": [1, 1.5, 100.0, True, None, "x"], "b": {}}
     assert read(plain(), data) == SchemaAndValue(None, expected)
@@ -245,7 +245,7 @@ def test_schemaless_data_is_read_as_plain_values() -> None:
 
 
 def test_a_fixed_schema_describes_payloads_without_envelope() -> None:
-    """`schema.content` (KIP-1054) is for reading; writing keeps the envelope."""
+    """`schema.content` (KIP-1054) applies to reading; written messages keep the envelope."""
     made = converter(schema_content='{"type":"int32"}')
     assert read(made, b"5") == SchemaAndValue(INT32_SCHEMA, 5)
     expected = b'{"schema":{"type":"int32","optional":false},"payload":5}'
@@ -255,7 +255,7 @@ def test_a_fixed_schema_describes_payloads_without_envelope() -> None:
 
 
 def test_caches_are_bounded_and_right_for_every_size() -> None:
-    """More schemas than fit are still written and read correctly."""
+    """More schemas than the caches hold are still written and read correctly."""
     for size in ("0", "1", "2"):
         made = converter(schemas_cache_size=size)
         for _ in range(3):
@@ -265,7 +265,7 @@ def test_caches_are_bounded_and_right_for_every_size() -> None:
 
 
 def test_options_are_checked() -> None:
-    """A wrong option is an error of configuration, not of every record."""
+    """A wrong option is an error of the config, not of each record."""
     for options in ({"decimal_format": "HEX"}, {"schemas_enable": "maybe"}):
         with pytest.raises(ConfigException):
             converter(**options)
@@ -344,7 +344,7 @@ SCHEMAS_WITH_VALUES = st.recursive(leaves(), containers, max_leaves=6)
 @settings(max_examples=300)
 @given(st.data())
 def test_every_value_survives_the_round_trip(data: st.DataObject) -> None:
-    """Schema and value come back equal, and the bytes are JSON to everyone."""
+    """Schema and value come back equal, and the bytes are valid JSON."""
     schema, strategy = data.draw(SCHEMAS_WITH_VALUES)
     value = data.draw(strategy)
     made = converter(decimal_format=data.draw(st.sampled_from(["BASE64", "NUMERIC"])))

@@ -1,4 +1,4 @@
-"""Converters give for many values what they give for each of them."""
+"""Many values at once have the results of single conversions."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -66,7 +66,7 @@ def outcome(call: Callable[[], Any]) -> Any:
 def test_many_values_are_written_as_each_of_them(
     make: Callable[[], Converter], schema: Schema | None, column: list[object]
 ) -> None:
-    """Or something is raised, and then the worker writes them one by one."""
+    """Many values are written as single ones are, or an error has the worker write them singly."""
     converter = make()
     expected = outcome(lambda: [converter.from_connect_data("t", [], schema, v) for v in column])
     found = outcome(lambda: converter.from_connect_many("t", schema, column))
@@ -77,7 +77,7 @@ def test_many_values_are_written_as_each_of_them(
 @pytest.mark.parametrize("make", CONVERTERS)
 @given(data=consumed)
 def test_many_are_read_as_single(make: Callable[[], Converter], data: list[bytes | None]) -> None:
-    """Schemas and values."""
+    """Many messages are read with the schemas and values of single reads."""
     converter = make()
     expected = outcome(lambda: [tuple(converter.to_connect_data("t", [], each)) for each in data])
     found = outcome(lambda: list(zip(*converter.to_connect_many("t", data), strict=True)))
@@ -86,7 +86,7 @@ def test_many_are_read_as_single(make: Callable[[], Converter], data: list[bytes
 
 
 def test_a_class_that_changed_one_form_alone_is_asked_value_by_value() -> None:
-    """The inherited form for many values does not call the changed form for one value."""
+    """The inherited method for many values does not call a changed method for one value."""
 
     class Shouting(StringConverter):
         def from_connect_data(self, *arguments: Any) -> bytes | None:

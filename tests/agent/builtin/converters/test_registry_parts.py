@@ -1,4 +1,4 @@
-"""Parts of the converters with a schema registry, without a registry and without a network."""
+"""Parts of the converters with a schema registry, tested without a registry and a network."""
 
 import json
 import sys
@@ -54,13 +54,13 @@ PLAIN = (
 
 @given(st.integers(0, 2**32 - 1), st.binary())
 def test_a_frame_comes_apart_as_it_was_put_together(schema_id: int, body: bytes) -> None:
-    """Magic byte, four bytes of id, body."""
+    """A frame is the magic byte, four bytes of id, and the body."""
     frame = registry.parse(registry.prefix(schema_id) + body, [], is_key=False)
     assert (frame.schema, frame.body) == (schema_id, body)
 
 
 def test_a_schema_may_be_named_in_a_header() -> None:
-    """By GUID, of keys and values apart; the last header of the name counts."""
+    """A header may name a schema by GUID, for key or value; the last header of the name counts."""
     guid = UUID("12345678-1234-5678-1234-567812345678")
     named = b"\x01" + guid.bytes
     headers: list[tuple[str, bytes | None]] = [
@@ -75,12 +75,12 @@ def test_a_schema_may_be_named_in_a_header() -> None:
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=4), st.binary())
 def test_message_indexes_survive_a_round_trip(indexes: list[int], rest: bytes) -> None:
-    """Zigzag varints after their count."""
+    """Message indexes are zigzag varints after their count, and are read back equal."""
     assert registry.read_indexes(registry.write_indexes(indexes) + rest) == (tuple(indexes), rest)
 
 
 def test_the_first_message_has_a_path_of_one_byte() -> None:
-    """As other serializers write it; damaged paths are refused."""
+    """The first message's path is one byte, as by other serializers; damaged paths are refused."""
     assert registry.write_indexes([0]) == b"\0"
     assert registry.write_indexes([1, 0]) == bytes([4, 2, 0])
     for damaged in (b"", b"\x02", b"\xff", b"\x02\x01"):
@@ -95,12 +95,12 @@ def test_the_first_message_has_a_path_of_one_byte() -> None:
     ("TopicRecordNameStrategy", "t-com.example.R"),
 )
 def test_subjects_are_named_by_strategy(name: str, expected: str) -> None:
-    """With or without package."""
+    """Each strategy names its subject, for records with a package or without one."""
     assert subject_strategy(name)("t", False, "com.example.R") == expected
 
 
 def test_strategies_and_logins_are_checked() -> None:
-    """Record strategies need a name, others are known; the text of a login is not shown."""
+    """Record strategies need a record's name, and errors do not show a login."""
     with pytest.raises(DataException, match="key of topic t"):
         subject_strategy("RecordNameStrategy")("t", True, None)
     with pytest.raises(ConfigException, match="Unknown subject name strategy Nope"):
@@ -120,7 +120,7 @@ def client_settings(**settings: str) -> Mapping[str, object]:
 
 
 def test_access_is_handed_to_the_client() -> None:
-    """Basic from settings or from the login of Kafka, bearer tokens, PEM stores."""
+    """The client gets Basic logins of two kinds, bearer tokens, and PEM stores."""
     assert client_settings() == {"url": "http://r", "cache.capacity": 1000}
     basic = client_settings(
         basic_auth_credentials_source="USER_INFO", basic_auth_user_info="u:hunter2"
@@ -152,13 +152,13 @@ def test_access_is_handed_to_the_client() -> None:
     ({"value_subject_name_strategy": "Nope"}, "Unknown subject name strategy"),
 )
 def test_wrong_access_is_refused(settings: dict[str, str], text: str) -> None:
-    """Before anything connects."""
+    """Wrong access is refused before a connection is made."""
     with pytest.raises(ConfigException, match=text):
         client_settings(**settings)
 
 
 def test_the_avro_schema_is_what_confluents_converter_writes() -> None:
-    """Properties, order of a union's branches, defaults."""
+    """Properties, the order of a union's branches, and defaults are Confluent's."""
     assert avro_schema(PLAIN, AvroOptions()) == {
         "type": "record",
         "name": "Order",
@@ -194,7 +194,7 @@ def one_field(name: str, schema: Schema = INT64_SCHEMA) -> Schema:
 
 
 def test_avro_lacks_some_names_and_endless_records() -> None:
-    """Names are refused or changed as scrub.invalid.names says; schemas are finite here."""
+    """Names are refused or changed as scrub.invalid.names says; recursive schemas are refused."""
     with pytest.raises(DataException, match="scrub"):
         avro_schema(one_field("a-b"), AvroOptions())
     changed = avro_schema(one_field("1-b"), AvroOptions(scrub_invalid_names=True))
@@ -210,7 +210,7 @@ def test_avro_lacks_some_names_and_endless_records() -> None:
 
 
 def test_unnamed_structs_are_numbered_and_named_ones_defined_once() -> None:
-    """Two that share a name must be the same."""
+    """Unnamed structs are numbered, and two structs with one name must be the same."""
     inner = one_field("n")
     outer = avro_schema(one_field("in", inner), AvroOptions())
     assert "ConnectDefault2" in json.dumps(outer)
@@ -226,7 +226,7 @@ def test_unnamed_structs_are_numbered_and_named_ones_defined_once() -> None:
 
 
 def test_the_json_schema_is_what_confluents_converter_writes() -> None:
-    """Order by connect.index, optional as oneOf, exact types as hints."""
+    """Fields are ordered by connect.index, optional ones are oneOf, and hints give exact types."""
     document = json_schema(PLAIN, JsonOptions(), additional_properties=False, list_required=True)
     assert document == {
         "type": "object",
@@ -251,7 +251,7 @@ def test_the_json_schema_is_what_confluents_converter_writes() -> None:
 
 
 def test_the_proto_file_is_what_protoc_and_confluents_registry_read() -> None:
-    """Package from the name, exact types and scales as options, labels when asked for."""
+    """The package is that of the name, and options hold exact types and scales."""
     name, text = proto_text(PLAIN, ProtobufOptions(optional_for_nullables=True))
     assert name == "com.example.Order"
     assert text == (
@@ -278,7 +278,7 @@ def test_the_proto_file_is_what_protoc_and_confluents_registry_read() -> None:
     ids=["name", "lists of lists", "maps of lists"],
 )
 def test_types_that_protobuf_lacks_are_refused(schema: Schema) -> None:
-    """Rather than written as something else."""
+    """A type that Protobuf lacks is refused instead of written as another type."""
     with pytest.raises(DataException, match="Protobuf"):
         proto_text(schema, ProtobufOptions())
 
@@ -310,7 +310,7 @@ class OnlyLatest:
 def test_a_value_that_does_not_fit_the_latest_schema_is_not_quoted(
     converter: RegistryConverter, latest: OnlyLatest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither by us nor by the libraries' errors, which would stand below ours."""
+    """Neither our error nor the library's below it quotes the value."""
     monkeypatch.setattr(registry, "RegistryClient", lambda _: latest)
     settings = {"auto.register.schemas": "false", "use.latest.version": "true"}
     converter.configure({"schema.registry.url": "http://r", **settings}, False)
@@ -331,7 +331,7 @@ def test_a_value_that_does_not_fit_the_latest_schema_is_not_quoted(
 def test_a_missing_library_is_reported_with_the_extra_of_the_converter(
     converter: type[RegistryConverter], extra: str, missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Validation asks for the definition, so the connector is refused at its creation."""
+    """Validation refuses the connector at its creation, with the extra that the library needs."""
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(ConfigException) as refused:
         converter().config()

@@ -50,7 +50,7 @@ def strings(encoding: str | None = None) -> StringConverter:
 
 @given(st.text())
 def test_strings_survive_the_round_trip(text: str) -> None:
-    """As UTF-8 unless told otherwise."""
+    """Strings are UTF-8 unless the encoding is configured, and come back equal."""
     data = strings().from_connect_data("t", [], STRING_SCHEMA, text)
     assert data == text.encode()
     assert strings().to_connect_data("t", [], data) == SchemaAndValue(OPTIONAL_STRING_SCHEMA, text)
@@ -62,14 +62,14 @@ def test_strings_survive_the_round_trip(text: str) -> None:
     ("UTF-32", "a", b"\x00\x00\x00a"), ("ISO-8859-1", "ü", b"\xfc"), ("windows-1252", "€", b"\x80"),
 )  # fmt: skip
 def test_other_encodings_are_javas(encoding: str, text: str, data: bytes) -> None:
-    """Byte order and byte order mark as a Java worker has them."""
+    """Byte order and byte order mark are those of a Java worker."""
     made = strings(encoding)
     assert made.from_connect_data("t", [], None, text) == data
     assert made.to_connect_data("t", [], data).value == text
 
 
 def test_only_an_unknown_encoding_is_refused() -> None:
-    """Characters that cannot be encoded or decoded are replaced, as by Java's string converter."""
+    """Characters that cannot be encoded or decoded are replaced, as in Java."""
     assert strings("US-ASCII").from_connect_data("t", [], None, "aü") == b"a?"
     assert strings().from_connect_data("t", [], None, "a\ud800") == b"a?"
     assert strings().to_connect_data("t", [], b"a\xff").value == "a\ufffd"
@@ -79,7 +79,7 @@ def test_only_an_unknown_encoding_is_refused() -> None:
 
 
 def test_strings_have_java_text_for_headers_too() -> None:
-    """None stays a Kafka null, bytes are refused; one class serves keys, values and headers."""
+    """None stays a Kafka null and bytes are refused; one class serves keys, values and headers."""
     made = strings()
     assert made.from_connect_data("t", [], None, None) is None
     assert made.from_connect_data("t", [], INT32_SCHEMA, 5) == b"5"
@@ -96,7 +96,7 @@ def test_strings_have_java_text_for_headers_too() -> None:
 
 
 def test_bytes_pass_as_they_are() -> None:
-    """And nothing else passes."""
+    """Only bytes pass, and they pass unchanged."""
     made = ByteArrayConverter()
     assert made.from_connect_data("t", [], BYTES_SCHEMA, b"\x00\xff") == b"\x00\xff"
     assert made.from_connect_data("t", [], None, bytearray(b"x")) == b"x"
@@ -111,7 +111,7 @@ def test_bytes_pass_as_they_are() -> None:
 @pytest.mark.parametrize(("converter", "layout"), NUMBERS)
 @given(data=st.binary(min_size=8, max_size=8))
 def test_numbers_are_read_back(converter: type[NumberConverter], layout: str, data: bytes) -> None:
-    """The layout is Java's: big-endian, of fixed size."""
+    """Numbers are big-endian and of fixed size, as in Java, and are read back."""
     made = converter()
     given_bytes = data[: struct.calcsize(layout)]
     read = made.to_connect_data("t", [], given_bytes)
@@ -138,7 +138,7 @@ def test_numbers_that_do_not_fit_are_refused(converter: type[NumberConverter], l
 
 
 def test_booleans_are_one_byte() -> None:
-    """1 or 0, and no other byte is read."""
+    """A boolean is a byte of 1 or 0, and no other byte is read."""
     made = BooleanConverter()
     for value, data in [(True, b"\x01"), (False, b"\x00"), (None, None)]:
         assert made.from_connect_data("t", [], None, value) == data
@@ -152,7 +152,7 @@ def test_booleans_are_one_byte() -> None:
 
 
 def test_header_texts_lose_their_types() -> None:
-    """Digits come back as a number; bytes that are not UTF-8 stay bytes, unlike at Apache."""
+    """Digits are read as a number, and bytes that are not UTF-8 stay bytes, unlike at Apache."""
     made = SimpleHeaderConverter()
     assert made.from_connect_header("t", "h", STRING_SCHEMA, "12") == b"12"
     assert made.to_connect_header("t", "h", b"12") == SchemaAndValue(INT8_SCHEMA, 12)
@@ -163,7 +163,7 @@ def test_header_texts_lose_their_types() -> None:
 
 
 def test_a_bounded_map_drops_the_least_recently_used_entry() -> None:
-    """Use counts, not age."""
+    """The least recently used entry is dropped, not the oldest one."""
     recent: RecentlyUsed[str, int] = RecentlyUsed(2)
     recent.put("a", 1)
     recent.put("b", 2)

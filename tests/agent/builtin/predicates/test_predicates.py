@@ -1,4 +1,4 @@
-"""Predicates hold for the records they are meant for."""
+"""Kafka's predicates and the records for which they are true."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.support.cases import cases
 
 
 def test_predicates_look_at_header_value_or_topic() -> None:
-    """One header is enough; a tombstone has no value; the whole topic must match."""
+    """One header suffices, a tombstone has no value, and the pattern matches the whole topic."""
     made = predicate("HasHeaderKey", name="h")
     headers = [Header("a", None, 1), Header("h", None, None)]
     assert made.test(source_record(1, headers=headers)) is True
@@ -32,6 +32,6 @@ def test_predicates_look_at_header_value_or_topic() -> None:
     ("TopicNameMatches", {"pattern": "("}, "Invalid regex: Unclosed group"),
 )
 def test_wrong_options_are_refused(name: str, options: dict[str, str], message: str) -> None:
-    """When configured, in Kafka's words."""
+    """`configure` refuses wrong options with Kafka's texts."""
     with pytest.raises(ConfigException, match=message):
         predicate(name, **options)

@@ -1,4 +1,4 @@
-"""Our transformations and predicates do what Apache's did, by a recorded corpus.
+"""Our transformations and predicates compared with Apache's, by a recorded corpus.
 
 The record is what tests/java/transforms/TransformCorpus.java prints for seed 11 and 10 cases;
 tests/java/transforms runs that program with many more.
@@ -25,7 +25,7 @@ CASES = [
 
 
 def test_transformations_differ_from_apaches_by_known_rules_only() -> None:
-    """The record covers every class; each case gives the same or differs on purpose."""
+    """Each case of the record, which covers all classes, has Apache's outcome or a known reason."""
     differences = [text for case in CASES if (text := unexplained(case, JAVA_VERSION))]
     assert not differences, "\n".join(differences[:5])
     covered = {case.name for case in CASES if not isinstance(case.outcome, Failed)}
@@ -34,7 +34,7 @@ def test_transformations_differ_from_apaches_by_known_rules_only() -> None:
 
 
 def test_the_comparison_notices_a_changed_record() -> None:
-    """A case with another outcome than ours is reported."""
+    """The comparison reports a case whose outcome is not ours."""
     case = next(case for case in CASES if isinstance(case.outcome, ConnectRecord))
     assert isinstance(case.outcome, ConnectRecord)
     outcome = case.outcome
@@ -51,7 +51,7 @@ def test_the_comparison_notices_a_changed_record() -> None:
 
 
 def test_the_comparison_notices_another_refusal() -> None:
-    """A case that Apache refuses with other words is reported."""
+    """The comparison reports a case that Apache refuses with another text."""
     case = next(case for case in CASES if isinstance(case.outcome, Failed))
     java_class = "org.apache.kafka.connect.errors.DataException"
     other = Failed(java_class=java_class, message="something else", stage="apply")

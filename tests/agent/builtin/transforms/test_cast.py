@@ -40,7 +40,7 @@ from tests.support.cases import cases
     (False, "string", "false"), (b"\x00\xff", "string", "AP8="),
 )  # fmt: skip
 def test_schemaless_values_become_the_type(value: object, target: str, expected: object) -> None:
-    """Integers wrap, floats are cut and limited, strings are parsed in Java's syntax."""
+    """Integers wrap, floats are cut and limited, and strings are parsed in Java's syntax."""
     record = applied(transformation("Cast$Value", spec=target), source_record(value))
     assert (record.value, record.value_schema) == (expected, None)
     assert record.value.__class__ is expected.__class__
@@ -48,7 +48,7 @@ def test_schemaless_values_become_the_type(value: object, target: str, expected:
 
 @cases("value", "1.5", "128", "", "one", "1_0", " 1", "9" * 5_000)
 def test_a_string_out_of_range_is_refused_without_being_shown(value: str) -> None:
-    """Messages go to logs, values of records must not."""
+    """Errors do not show values of records, because errors are logged."""
     cast = transformation("Cast$Value", spec="int8")
     with pytest.raises(DataException) as caught:
         cast.apply(source_record(value))
@@ -65,7 +65,7 @@ def test_a_string_out_of_range_is_refused_without_being_shown(value: str) -> Non
 def test_a_cast_removes_the_logical_type(
     schema: Schema, value: object, target: str, expected: object
 ) -> None:
-    """Neither as a field nor, unlike in Kafka, as a whole value."""
+    """A cast field loses its logical type, and a whole value too, unlike in Kafka."""
     whole = applied(transformation("Cast$Value", spec=target), source_record(value, schema))
     assert whole.value == expected
     assert whole.value_schema is not None
@@ -79,7 +79,7 @@ def test_a_cast_removes_the_logical_type(
 
 
 def test_a_cast_struct_keeps_name_version_doc_and_parameters() -> None:
-    """Name, version, doc, parameters and optionality stay; a default is cast as well."""
+    """Name, version, doc, parameters and optionality stay, and a default is cast too."""
     count = SchemaBuilder.string().optional().default("7").build()
     schema = SchemaBuilder.struct().name("n").version(2).doc("d").parameter("p", "q").optional()
     schema.field("count", count).field("other", FLOAT64_SCHEMA)
@@ -100,7 +100,7 @@ def test_a_cast_struct_keeps_name_version_doc_and_parameters() -> None:
 
 
 def test_absent_fields_and_none_are_cast_to_none() -> None:
-    """As in Kafka; neither the given map nor the schema of None changes."""
+    """None and missing fields stay None, as in Kafka; the given map is not changed."""
     given = {"a": "1"}
     record = applied(transformation("Cast$Key", spec="a:int8,b:int8"), source_record(given))
     assert (record.key, record.value) == ({"a": 1, "b": None}, {"a": "1"})
@@ -110,14 +110,14 @@ def test_absent_fields_and_none_are_cast_to_none() -> None:
 
 @cases("value", [1], {"a": 1}, Struct(SchemaBuilder.struct().build()))
 def test_containers_cannot_be_cast(value: object) -> None:
-    """The message lists what can."""
+    """The error for a container lists the types that can be cast."""
     cast = transformation("Cast$Value", spec="f:int8")
     with pytest.raises(DataException, match=r"does not support casting from .*; supported types"):
         cast.apply(source_record({"f": value}))
 
 
 def test_a_field_that_cannot_be_cast_fails_only_with_a_value() -> None:
-    """As in Kafka: the schema alone is no reason."""
+    """A field without a cast fails with a value only, as in Kafka, not with its schema."""
     array = SchemaBuilder.array(INT8_SCHEMA).optional().build()
     schema = SchemaBuilder.struct().field("f", array).build()
     cast = transformation("Cast$Value", spec="f:int32")
@@ -139,13 +139,13 @@ def test_a_field_that_cannot_be_cast_fails_only_with_a_value() -> None:
     (":", "Invalid rename mapping: :"),
 )
 def test_a_wrong_spec_is_refused(spec: str, message: str) -> None:
-    """When configured, in Kafka's words."""
+    """`configure` refuses a wrong spec with Kafka's text."""
     with pytest.raises(ConfigException, match=message):
         transformation("Cast$Value", spec=spec)
 
 
 def test_the_side_is_the_one_of_the_class() -> None:
-    """Key and Value leave the other side alone."""
+    """Key and Value variants leave the other side unchanged."""
     record = applied(transformation("Cast$Key", spec="string"), source_record(1, INT32_SCHEMA))
     assert (record.key_schema, record.key) == (STRING_SCHEMA, "1")
     assert (record.value_schema, record.value) == (INT32_SCHEMA, 1)

@@ -22,7 +22,7 @@ TOLERANCE = Tolerance(
 
 
 def test_a_filter_in_the_middle_drops_what_its_predicate_selects() -> None:
-    """Stages after it do not see the record; the predicate sees the topic of its place."""
+    """Later stages do not see a dropped record, and a predicate sees the topic at its place."""
     stages = [
         TransformationStage(
             alias="route",
@@ -46,7 +46,7 @@ def test_a_filter_in_the_middle_drops_what_its_predicate_selects() -> None:
 
 
 def test_a_negated_predicate_guards_against_tombstones() -> None:
-    """MaskField would refuse them."""
+    """Without the predicate MaskField would refuse tombstones."""
     stage = TransformationStage(
         alias="mask",
         transformation=transformation("MaskField$Value", fields="a"),
@@ -61,7 +61,7 @@ def test_a_negated_predicate_guards_against_tombstones() -> None:
 
 
 def test_many_records_end_with_the_first_that_fails() -> None:
-    """The records before it can be finished; the chain then continues and repeats no step."""
+    """After a failure the records before it are complete, and the chain repeats no step."""
     steps: list[tuple[str, object]] = []
     left = [RetriableException("not yet"), DataException("never")]
 
@@ -105,7 +105,7 @@ def test_many_records_end_with_the_first_that_fails() -> None:
 
 
 class Remembering:
-    """Remembers what failed."""
+    """A handler that remembers failures."""
 
     def __init__(self, failures: list[Failure]) -> None:
         self._failures = failures

@@ -72,7 +72,7 @@ def order() -> Struct:
     (r"'value.gone' == r'\' || key.id == 1", False),
 )
 def test_an_expression_sees_values_as_they_are(expression: str, expected: bool) -> None:
-    """64 bits, digits, bytes with zeros and milliseconds included."""
+    """Expressions see 64-bit integers, all digits, bytes with zeros, and milliseconds."""
     record = source_record(
         order(), ORDER, timestamp=1000, headers=[Header("tenant", None, x) for x in "ab"]
     )
@@ -80,7 +80,7 @@ def test_an_expression_sees_values_as_they_are(expression: str, expected: bool) 
 
 
 def test_an_expression_drops_routes_masks_and_sets() -> None:
-    """All see the record before its change; it keeps what is not named."""
+    """All expressions see the record before its change; what they do not name stays."""
     made = transformation(
         "Expression",
         filter="value.id > 5",
@@ -108,7 +108,7 @@ def test_an_expression_drops_routes_masks_and_sets() -> None:
 
 
 def test_optional_schemas_stay_optional_with_new_fields() -> None:
-    """Also of a struct within a struct."""
+    """An optional struct stays optional when it gets fields, within a struct too."""
     made = transformation("Expression", set_value="{'payment.bank': 'x'}")
     schema = applied(made, source_record(order(), ORDER)).value_schema
     assert schema is not None
@@ -128,7 +128,7 @@ def test_optional_schemas_stay_optional_with_new_fields() -> None:
     ("headers.odd == 1", "headers.odd is a object, for which CEL has no type"),
 )
 def test_a_value_that_would_change_is_refused(expression: str, text: str) -> None:
-    """So is an expression that fails; its error shows no values."""
+    """The error of a refused value, or of an expression that fails, shows no values."""
     headers = [Header("big", None, 2**63), Header("odd", None, object())]
     with pytest.raises(DataException, match=text) as failed:
         predicate("ExpressionHolds", expression=expression).test(
@@ -146,7 +146,7 @@ def test_a_value_that_would_change_is_refused(expression: str, text: str) -> Non
     ("{'id.x': 1}", "value.id is a int and has no fields"),
 )
 def test_a_new_value_must_be_of_the_fields_type(expression: str, text: str) -> None:
-    """Nothing is converted but texts of decimals, dates and times."""
+    """Only texts of decimals, dates and times are converted."""
     with pytest.raises(DataException, match=text):
         transformation("Expression", set_value=expression).apply(source_record(order(), ORDER))
 
@@ -158,6 +158,6 @@ def test_a_new_value_must_be_of_the_fields_type(expression: str, text: str) -> N
     ({"filter": "vlaue.a == 1"}, "vlaue is not a part of a record, which are topic"),
 )
 def test_a_faulty_expression_is_refused_by_validation(options: dict[str, str], text: str) -> None:
-    """A misspelt name too."""
+    """Validation refuses a faulty expression and a misspelt name."""
     with pytest.raises(ConfigException, match=text):
         transformation("Expression", **options)

@@ -1,4 +1,4 @@
-"""Paths of fields are read as KIP-821 says."""
+"""Paths of fields in the syntax of KIP-821."""
 
 import pytest
 
@@ -41,7 +41,7 @@ def test_a_lone_backtick_is_refused(text: str, position: int) -> None:
 
 
 def test_a_missing_step_yields_none() -> None:
-    """In maps and structs alike, at every place of the path."""
+    """A missing step gives None in maps and structs, at each place of the path."""
     path = FieldPath("a.`x.y`", "V2")
     assert path.value_of_map({}) is None
     assert path.value_of_map({"a": None}) is None
@@ -56,7 +56,7 @@ def test_a_missing_step_yields_none() -> None:
 
 
 def test_a_step_into_something_else_is_an_error() -> None:
-    """The purpose in the message is Kafka's."""
+    """The error for a step into another type has the purpose in Kafka's words."""
     path = FieldPath("s.t", "V2")
     with pytest.raises(DataException, match=r"for \[nested field access\], found: str"):
         path.value_of_map({"s": "text"})

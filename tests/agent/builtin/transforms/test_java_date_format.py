@@ -1,4 +1,4 @@
-"""Patterns of SimpleDateFormat write and read what they do in Java."""
+"""Patterns of SimpleDateFormat, which are written and read as in Java."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -27,7 +27,7 @@ MOMENT = timestamp_to_milliseconds(datetime(2024, 3, 5, 16, 7, 8, 9000, tzinfo=U
     ("'o''clock' 'y' ''100%", "o'clock y '100%"),
 )
 def test_every_letter_is_written_as_in_java(pattern: str, text: str) -> None:
-    """Always in UTC and with English names."""
+    """Moments are written in UTC with English names."""
     assert JavaDateFormat(pattern).text(MOMENT) == text
 
 
@@ -38,14 +38,14 @@ def test_every_letter_is_written_as_in_java(pattern: str, text: str) -> None:
     ("XXXX", "invalid ISO 8601 format: length=4"),
 )
 def test_a_wrong_pattern_is_refused_in_javas_words(pattern: str, message: str) -> None:
-    """Before anything is written."""
+    """A wrong pattern is refused with Java's text before a moment is written."""
     with pytest.raises(ValueError, match=message):
         JavaDateFormat(pattern)
 
 
 @given(st.integers(min_value=-60_000_000_000_000, max_value=250_000_000_000_000))
 def test_written_values_are_read_back(milliseconds: int) -> None:
-    """With all fields in the pattern nothing is lost, before 1970 neither."""
+    """A pattern with all fields reads back each written moment, before 1970 too."""
     for pattern in ("yyyyMMddHHmmssSSS", "EEE d MMM yyyy hh:mm:ss.SSS a Z", "YYYY ww u HHmmssSSS"):
         date_format = JavaDateFormat(pattern)
         assert date_format.milliseconds(date_format.text(milliseconds)) == milliseconds
@@ -65,7 +65,7 @@ def test_written_values_are_read_back(milliseconds: int) -> None:
     ("yyyy DDD", "2024 366", datetime(2024, 12, 31, tzinfo=UTC)),
 )
 def test_texts_are_read_as_in_java(pattern: str, text: str, moment: datetime) -> None:
-    """Digits may be missing, names are of any case, the rest of the text does not matter."""
+    """Digits may be missing, names have any case, and text after the pattern is ignored."""
     milliseconds = JavaDateFormat(pattern).milliseconds(text)
     assert milliseconds == timestamp_to_milliseconds(moment)
 
@@ -89,11 +89,11 @@ _TEN = datetime(2024, 7, 15, 10, tzinfo=UTC)
     ("Lord Howe Daylight Time", 11),
     ("Hawaii-Aleutian Daylight Time", -10),
     ("SAST", 2),
-    # Java takes the first zone in whose row a name fits, here WIT.
+    # Java takes the first zone with a fitting name, here WIT.
     ("WITA", 9),
 )
 def test_zones_are_read_as_in_java(zone: str, hours: float) -> None:
-    """A name is that of winter or of summer, whatever the day is."""
+    """A zone's name stands for winter or summer, whatever the day is."""
     milliseconds = JavaDateFormat("yyyy-MM-dd HH:mm z").milliseconds(f"2024-07-15 10:00 {zone}")
     assert milliseconds == timestamp_to_milliseconds(_TEN - timedelta(hours=hours))
 
@@ -104,13 +104,13 @@ def test_zones_are_read_as_in_java(zone: str, hours: float) -> None:
     "Europe/Berlin",
 )  # fmt: skip
 def test_zones_that_java_refuses_are_refused(zone: str) -> None:
-    """The beginning of a zone is not taken for the whole."""
+    """The beginning of a zone's name is not taken for the whole."""
     with pytest.raises(DataException):
         JavaDateFormat("yyyy-MM-dd HH:mm z").milliseconds(f"2024-07-15 10:00 {zone}")
 
 
 def test_a_century_is_near_and_other_texts_are_refused() -> None:
-    """Eighty years back and twenty ahead; the message has the pattern, never the text."""
+    """A year of two digits is within 80 years back and 20 ahead; errors never show the text."""
     year = datetime.now(UTC).year
     date_format = JavaDateFormat("yy-MM-dd")
     for expected in (year - 79, year, year + 19):
@@ -129,7 +129,7 @@ def test_a_century_is_near_and_other_texts_are_refused() -> None:
     ("yyyy", "0000"), ("yyyy G", "0044 BC"), ("HHX", "10+24"), ("SSS", "1000"),
 )  # fmt: skip
 def test_fields_out_of_their_range_are_refused(pattern: str, text: str) -> None:
-    """Java would count on into the next field; the message does not repeat the text."""
+    """Java would count on into the next field; the error does not show the text."""
     with pytest.raises(DataException, match="not every field is in its range") as caught:
         JavaDateFormat(pattern).milliseconds(text)
     assert text not in str(caught.value)

@@ -1,4 +1,4 @@
-"""TimestampConverter converts every form into every other one."""
+"""TimestampConverter between all of its forms."""
 
 from datetime import UTC, date, datetime, time
 
@@ -60,7 +60,7 @@ def in_form(form: str, moment: datetime, precision: str) -> object:
 
 
 def held_by(form: str, moment: datetime, precision: str) -> datetime:
-    """Return what is left of the moment in that form."""
+    """Return the part of the moment that the form can hold."""
     if form == "Date":
         return datetime.combine(moment.date(), time(0), UTC)
     if form == "Time":
@@ -78,7 +78,7 @@ def held_by(form: str, moment: datetime, precision: str) -> datetime:
 def test_every_form_becomes_every_other_one(
     source: str, target: str, moment: datetime, precision: str, with_schema: bool
 ) -> None:
-    """Parts that the source form does not hold are lost; finer digits are cut towards zero."""
+    """Parts that the source form lacks are lost, and finer digits are cut towards zero."""
     converter = transformation(
         "TimestampConverter$Value", target_type=target, format=FORMAT, unix_precision=precision
     )
@@ -92,7 +92,7 @@ def test_every_form_becomes_every_other_one(
 
 
 def test_a_field_keeps_its_optionality_and_loses_its_default() -> None:
-    """The struct keeps what describes it; the default is read, then converted."""
+    """The struct keeps its description, and the default is read before the conversion."""
     created = SchemaBuilder.int64().optional().default(5).build()
     schema = SchemaBuilder.struct().name("n").optional().field("created", created).build()
     options = {"target_type": "Timestamp", "field": "created"}
@@ -109,7 +109,7 @@ def test_a_field_keeps_its_optionality_and_loses_its_default() -> None:
 
 
 def test_missing_fields_and_none_are_no_errors() -> None:
-    """A missing field is ignored with a schema, None without; a whole None gets the schema."""
+    """A missing field is ignored with a schema and None without; a whole None gets the schema."""
     converter = transformation("TimestampConverter$Value", target_type="unix", field="created")
     assert applied(converter, source_record({"a": 1})).value == {"a": 1, "created": None}
     schema = SchemaBuilder.struct().field("a", INT32_SCHEMA).build()
@@ -123,7 +123,7 @@ def test_missing_fields_and_none_are_no_errors() -> None:
 
 @cases("schema", INT32_SCHEMA, SchemaBuilder.array(STRING_SCHEMA).build())
 def test_a_schema_without_a_form_is_refused(schema: Schema) -> None:
-    """Also as a field, once there is a struct."""
+    """A field's schema without a form is refused once a struct has it."""
     message = "does not correspond to a known timestamp type format"
     converter = transformation("TimestampConverter$Value", target_type="Date")
     with pytest.raises(ConnectException, match=message):
@@ -137,14 +137,14 @@ def test_a_schema_without_a_form_is_refused(schema: Schema) -> None:
 
 @cases("value", True, 1.5, b"x", [1])
 def test_a_class_without_a_form_is_refused(value: object) -> None:
-    """A bool is no number of seconds."""
+    """A class without a form is refused, and bool is not a number here."""
     converter = transformation("TimestampConverter$Value", target_type="unix")
     with pytest.raises(DataException, match=f"does not support class {type(value).__name__}"):
         converter.apply(source_record(value))
 
 
 def test_strings_need_a_format() -> None:
-    """To write them when configured, to read them when there is one."""
+    """A format is needed for writing when configured, and for reading when a string comes."""
     with pytest.raises(ConfigException, match="requires format option to be specified"):
         transformation("TimestampConverter$Value", target_type="string")
     with pytest.raises(ConfigException, match=r"SimpleDateFormat-compatible pattern .*: b$"):
@@ -155,7 +155,7 @@ def test_strings_need_a_format() -> None:
 
 
 def test_numbers_are_limited_to_sixty_four_bits() -> None:
-    """As TimeUnit does."""
+    """Numbers are limited to 64 bits, as in Java's TimeUnit."""
     options = {"target_type": "unix", "unix_precision": "seconds"}
     converter = transformation("TimestampConverter$Value", **options)
     assert applied(converter, source_record(2**62)).value == (2**63 - 1) // 1000

@@ -1,4 +1,4 @@
-"""Rules of single transformations; their results are compared with Apache's elsewhere."""
+"""Rules of single transformations; test_apache_corpus compares their results with Apache's."""
 
 import logging
 import re
@@ -49,7 +49,7 @@ from tests.support.cases import cases
 )  # fmt: skip
 @cases("schema", None, PAIR)
 def test_tombstones_pass_through(name: str, options: dict[str, str], schema: Schema | None) -> None:
-    """With a schema or without."""
+    """Tombstones pass unchanged, with a schema or without one."""
     record = source_record(None, schema)
     assert transformation(name, **options).apply(record) is record
 
@@ -62,7 +62,7 @@ def test_tombstones_pass_through(name: str, options: dict[str, str], schema: Sch
     ("HeaderFrom$Value", {"fields": "a", "headers": "h", "operation": "copy"}, "header copy"),
 )
 def test_some_refuse_tombstones(name: str, options: dict[str, str], purpose: str) -> None:
-    """The messages are Kafka's."""
+    """Some transformations refuse tombstones with Kafka's texts."""
     made = transformation(name, **options)
     with pytest.raises(DataException, match=r"^Only Map objects supported in absence of schema"):
         made.apply(source_record(None))
@@ -82,7 +82,7 @@ def test_some_refuse_tombstones(name: str, options: dict[str, str], purpose: str
     ("HeaderFrom$Value", {"fields": "b", "headers": "h", "operation": "move"}),
 )
 def test_a_default_replaces_none_unless_switched_off(name: str, options: dict[str, str]) -> None:
-    """`replace.null.with.default`; a required field without a value is refused either way."""
+    """`replace.null.with.default` decides; a required field without a value is always refused."""
     record = source_record(pair(None, 1), PAIR)
     replaced = applied(transformation(name, **options), record).value
     kept = struct_of(
@@ -102,13 +102,13 @@ def test_a_default_replaces_none_unless_switched_off(name: str, options: dict[st
     ("Flatten$Value", {}),
 )
 def test_a_required_field_without_a_value_is_refused(name: str, options: dict[str, str]) -> None:
-    """In the words a struct uses."""
+    """A required field without a value is refused with a struct's own text."""
     with pytest.raises(DataException, match=r'null used for required field: "[bc]", schema type'):
         transformation(name, **options).apply(source_record(pair("x", None), PAIR))
 
 
 def test_filter_and_drop_headers_drop_all() -> None:
-    """Predicates decide which records; a record without headers passes unchanged."""
+    """Filter drops all records; DropHeaders drops all headers of a key, or passes the record."""
     assert transformation("Filter").apply(source_record(1)) is None
     headers = [Header("a", None, 1), Header("b", None, 2), Header("a", None, 3)]
     made = transformation("DropHeaders", headers="a,c")
@@ -119,7 +119,7 @@ def test_filter_and_drop_headers_drop_all() -> None:
 
 
 def test_insert_header_guesses_the_schema() -> None:
-    """The record keeps the headers it has, even of the same key."""
+    """The record keeps its headers, also one of the same key."""
     made = transformation("InsertHeader", header="h", value_literal="42")
     given = source_record(1, headers=[Header("h", None, "x")])
     record = applied(made, given)
@@ -128,7 +128,7 @@ def test_insert_header_guesses_the_schema() -> None:
 
 
 def test_extract_field_knows_unknown_fields() -> None:
-    """With a schema they are refused, even for None; without one they are None."""
+    """An unknown field is refused with a schema, even for None, and None without one."""
     made = transformation("ExtractField$Value", field="x")
     assert applied(made, source_record({"y": 1})).value is None
     with pytest.raises(DataException, match=r"^Unknown field: x$"):
@@ -139,7 +139,7 @@ def test_extract_field_knows_unknown_fields() -> None:
 
 
 def test_header_from_moves_or_copies() -> None:
-    """The headers have the fields' schemas; a missing field of a map becomes None."""
+    """The headers have the fields' schemas, and a missing field of a map becomes None."""
     options = {"fields": "a,x", "headers": "h,g"}
     move = transformation("HeaderFrom$Value", operation="move", **options)
     record = applied(move, source_record({"a": 1, "b": 2}))
@@ -156,7 +156,7 @@ def test_header_from_moves_or_copies() -> None:
 
 
 def test_hoist_field_wraps_none_too() -> None:
-    """Unless the schema requires a value."""
+    """None is wrapped too, unless the schema requires a value."""
     made = transformation("HoistField$Value", field="f")
     assert applied(made, source_record(None)).value == {"f": None}
     wrapped = struct_of(applied(made, source_record(None, OPTIONAL_INT32_SCHEMA)))
@@ -166,7 +166,7 @@ def test_hoist_field_wraps_none_too() -> None:
 
 
 def test_regex_router_replaces_the_first_match_of_a_search() -> None:
-    """Only topics that match as a whole; the search may find less."""
+    """The expression has to match the whole topic, but a search finds what is replaced."""
     shorter = transformation("RegexRouter", regex="a|ab", replacement="x")
     assert applied(shorter, source_record(1, topic="ab")).topic == "xb"
     untouched = source_record(1, topic="abc")
@@ -181,7 +181,7 @@ def test_regex_router_replaces_the_first_match_of_a_search() -> None:
 
 
 def test_set_schema_metadata_needs_a_schema() -> None:
-    """Tombstones without one pass; other types than structs are renamed as well."""
+    """Tombstones without a schema pass, and schemas of other types than struct are renamed too."""
     made = transformation("SetSchemaMetadata$Value", schema_name="n", schema_version="2")
     tombstone = source_record(None)
     assert made.apply(tombstone) is tombstone
@@ -196,7 +196,7 @@ def test_set_schema_metadata_needs_a_schema() -> None:
 
 
 def test_timestamp_router_needs_a_timestamp() -> None:
-    """The message tells where the record is, and nothing of its data."""
+    """The error names the record's place, and none of its data."""
     made = transformation("TimestampRouter", topic_format="${topic}/${timestamp}/${topic}")
     moment = source_record(1, timestamp=1_700_000_000_000)
     assert applied(made, moment).topic == "topic/20231114/topic"
@@ -208,7 +208,7 @@ def test_timestamp_router_needs_a_timestamp() -> None:
 
 
 def test_value_to_key_takes_fields_in_the_order_of_the_option() -> None:
-    """The key's schema has no name; a field that a struct lacks is refused."""
+    """The key's schema has no name, and a field that a struct lacks is refused."""
     made = transformation("ValueToKey", fields="b,a")
     assert applied(made, source_record({"a": 1})).key == {"b": None, "a": 1}
     record = applied(made, source_record(pair("x", 1), PAIR))
@@ -219,7 +219,7 @@ def test_value_to_key_takes_fields_in_the_order_of_the_option() -> None:
 
 
 def test_value_to_key_takes_paths_in_kafka_4_4() -> None:
-    """The key's field has the whole path as its name; 4.3 takes it for a name."""
+    """In 4.4 the key's field has the whole path as its name; 4.3 takes the path for a name."""
     outer = SchemaBuilder.struct().field("p", PAIR).build()
     record = source_record(Struct(outer).put("p", pair(None, 1)), outer)
     nested = partial(transformation, "ValueToKey", RELEASE_4_4, field_syntax_version="V2")
@@ -242,7 +242,7 @@ def test_value_to_key_takes_paths_in_kafka_4_4() -> None:
 
 
 def test_facts_of_a_schema_are_computed_once() -> None:
-    """For equal schemas too; the least recently used of more than 16 is forgotten."""
+    """Equal schemas share their facts, and the least recently used of more than 16 is forgotten."""
     asked: list[Schema] = []
 
     def work_out(schema: Schema) -> str:
@@ -261,7 +261,7 @@ def test_facts_of_a_schema_are_computed_once() -> None:
 
 
 def test_flatten_makes_fields_of_an_optional_struct_optional() -> None:
-    """A missing struct leaves its fields without values; defaults come from within."""
+    """A missing struct leaves its fields without values; defaults are those of the inner fields."""
     inner = SchemaBuilder.struct().optional().field("a", WITH_DEFAULT).field("b", INT32_SCHEMA)
     outer = SchemaBuilder.struct().name("n").field("in", inner).field("c", INT32_SCHEMA).build()
     made = transformation("Flatten$Value", delimiter="_")
@@ -278,7 +278,7 @@ def test_flatten_makes_fields_of_an_optional_struct_optional() -> None:
 
 
 def test_flatten_joins_names_of_maps() -> None:
-    """Empty maps vanish, lists stay, of equal names the last one stays."""
+    """Empty maps vanish, lists stay, and the last of equal names stays."""
     made = transformation("Flatten$Value")
     value = {"a": {"b": 1, "c": {}, "d": [{"e": 2}]}, "a.b": 3, "n": None}
     assert applied(made, source_record(value)).value == {"a.b": 3, "a.d": [{"e": 2}], "n": None}
@@ -295,7 +295,7 @@ def test_flatten_joins_names_of_maps() -> None:
 
 
 def test_insert_field_adds_what_is_known_in_order() -> None:
-    """An exclamation mark makes a field required, a question mark or nothing optional."""
+    """An exclamation mark makes a field required; a question mark or nothing makes it optional."""
     options = {
         "topic_field": "t!",
         "partition_field": "p?",
@@ -321,7 +321,7 @@ def test_insert_field_adds_what_is_known_in_order() -> None:
 
 
 def test_insert_field_leaves_out_what_is_not_known_and_takes_no_field() -> None:
-    """A required one fails when the struct is checked; a map's own is replaced."""
+    """A required field without a value fails in the struct's check; a map's field is replaced."""
     options = {"partition_field": "p!", "timestamp_field": "w!"}
     made = transformation("InsertField$Value", **options)
     assert applied(made, source_record({})).value == {}
@@ -337,7 +337,7 @@ def test_insert_field_leaves_out_what_is_not_known_and_takes_no_field() -> None:
 
 
 def test_masks_do_not_share_containers() -> None:
-    """A change to the mask in one record must not change the mask of the next record."""
+    """Changing the mask in one record must not change the mask of the next one."""
     made = transformation("MaskField$Value", fields="a")
     first, second = (applied(made, source_record({"a": [1]})).value for _ in range(2))
     assert first == second == {"a": []}
@@ -369,7 +369,7 @@ def test_masks_are_of_the_fields_type_and_scale() -> None:
 
 
 def test_replace_field_excludes_before_it_includes_and_renames() -> None:
-    """The order of the fields stays."""
+    """Fields are excluded, included and renamed in this order, and stay in their order."""
     options = {"include": "a,b,d", "exclude": "b", "renames": "a:x,d:y"}
     made = transformation("ReplaceField$Value", **options)
     assert applied(made, source_record({"d": 1, "c": 2, "b": 3, "a": 4})).value == {"y": 1, "x": 4}
@@ -393,7 +393,7 @@ def test_replace_field_knows_kafkas_names_only(caplog: pytest.LogCaptureFixture)
 
 @cases("mapping", "a", "a:b:c", "a:", "")
 def test_a_rename_has_two_names(mapping: str) -> None:
-    """In Kafka's words."""
+    """A rename without two names is refused with Kafka's text."""
     with pytest.raises(ConfigException, match=f"Invalid rename mapping: {mapping}$"):
         transformation("ReplaceField$Value", renames=f"x:y,{mapping}")
 
@@ -414,7 +414,7 @@ def test_groups_replace_the_first_match(replacement: str, expected: str) -> None
 
 
 def test_a_group_without_part_in_the_match_is_empty() -> None:
-    """It is not the text None."""
+    """A group without a part in the match is empty, not the text None."""
     match = REGEX.search("a")
     assert match is not None
     assert JavaReplacement("$1[$2]", REGEX).replace_first(match) == "a[]"
@@ -427,6 +427,6 @@ def test_a_group_without_part_in_the_match_is_empty() -> None:
     ("\\", "character to be escaped is missing"),
 )  # fmt: skip
 def test_missing_groups_are_refused_in_javas_words(replacement: str, message: str) -> None:
-    """The mistake is found before the first record."""
+    """A missing group is refused before the first record, with Java's text."""
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         JavaReplacement(replacement, REGEX)

@@ -1,4 +1,4 @@
-"""Reads the corpus that TransformCorpus.java prints, and does with our plugins what it tells.
+"""Reader of the corpus that TransformCorpus.java prints, and its records with our plugins.
 
 Each line says what one of Apache's transformations or predicates did with a record; `ours` does the
 same with ours.
@@ -32,7 +32,7 @@ CLASSES: dict[str, type[Any]] = {
     for desc in _CATALOG.of_kind(PluginKind.TRANSFORMATION, PluginKind.PREDICATE)
     if desc.class_name.startswith("org.apache.kafka.")
 }
-"""Our classes by Java's names; expressions have none."""
+"""Our classes by Java's names; expressions have no Java class."""
 
 _DAY_MS = 86_400_000
 
@@ -48,7 +48,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One input and what Apache's plugin made of it.
+    """One input and the outcome of Apache's plugin.
 
     The outcome is a record, None when it was dropped, a predicate's bool, or Failed.
     """
@@ -64,7 +64,7 @@ class Case:
         return self.java_class.rpartition(".")[2].partition("$")[0]
 
     def ours(self) -> ConnectRecord | bool | Failed | None:
-        """Return what our plugin makes of the input."""
+        """Return the outcome of our plugin for the input."""
         plugin = CLASSES[self.java_class]()
         stage = "configure"
         try:
@@ -95,7 +95,7 @@ def cases(lines: Iterable[str]) -> Iterator[Case]:
 
 
 def outcome_text(outcome: ConnectRecord | bool | Failed | None) -> str:
-    """Return a text that is the same for equal outcomes only."""
+    """Return a text that is the same only for equal outcomes."""
     if not isinstance(outcome, ConnectRecord):
         return repr(outcome)
     return "\n  ".join(parts_of(outcome))
@@ -120,7 +120,7 @@ def parts_of(record: ConnectRecord) -> tuple[str, ...]:
 
 
 def data_text(schema: Schema | None, value: object) -> str:
-    """Return a text of a value; without a schema all temporals are moments, as in Java."""
+    """Return a text of a value; without a schema all temporals are instants, as in Java."""
     if schema is None:
         value = _with_moments(value)
     described = json.dumps(_schema_parts(schema), sort_keys=True)
@@ -128,7 +128,7 @@ def data_text(schema: Schema | None, value: object) -> str:
 
 
 def _schema_parts(schema: Schema | None) -> object:
-    """Return what makes schemas differ, field orders included."""
+    """Return all parts in which schemas can differ, the order of fields included."""
     if schema is None:
         return None
     is_struct, is_map = schema.type.name == "STRUCT", schema.type.name == "MAP"

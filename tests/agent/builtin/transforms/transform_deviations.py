@@ -1,4 +1,4 @@
-"""Rules about corpus cases in which our transformations differ from Apache's on purpose."""
+"""Rules for corpus cases in which our transformations differ from Apache's on purpose."""
 
 import re
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from tests.agent.builtin.transforms.transform_corpus import Case, Failed, outcom
 
 _KAFKA = "org.apache.kafka."
 _LEFT_OUT = (
-    # Values of records do not belong into messages.
+    # Errors must not show values of records.
     (re.compile(r"Value \(.*\) was out of range", re.DOTALL), "Value was out of range"),
     (re.compile(r"convert .* \((class [\w.$\[;]+)\) to", re.DOTALL), r"convert a value of \1 to"),
     (re.compile(r"(was out of range for requested data type) \w+$"), r"\1"),
@@ -29,7 +29,7 @@ _LEFT_OUT = (
     (re.compile(r"timestamp: value does not match"), "timestamp: value does not"),
     (re.compile(r"for static field: .*"), "for static field"),
     (re.compile(r"Timestamp missing on record: .*", re.DOTALL), "Timestamp missing on record"),
-    # Where a regular expression is wrong, and which of its parts, is told differently.
+    # The place of a fault in a regular expression has other words here.
     (re.compile(r" near index .*", re.DOTALL), ""),
     (re.compile(r"found: [\w.$\[;]+"), "found: class"),
     (re.compile(r"class [\w.$\[;]+"), "class"),
@@ -59,7 +59,7 @@ _DECIMAL = re.compile(r"Decimal\('[^']*'\)")
 
 
 def reasons(case: Case, java_version: int) -> frozenset[str] | None:
-    """Return the names of the rules by which we differ from Apache, None where both agree."""
+    """Return the names of the rules by which we differ from Apache, None if both agree."""
     ours = case.ours()
     if outcome_text(ours) == outcome_text(case.outcome):
         return None
@@ -75,13 +75,13 @@ def described(case: Case) -> str:
 
 
 def unexplained(case: Case, java_version: int) -> str | None:
-    """Return how we differ from Apache without a reason, or None."""
+    """Return how we differ from Apache without a rule, or None."""
     found = reasons(case, java_version)
     return described(case) if found is not None and not found else None
 
 
 def _same_refusal(case: Case, ours: Any, _: int) -> bool:
-    """The texts are the same but for names of classes and what is left out on purpose."""
+    """Both texts are the same, but for names of classes and parts that are left out on purpose."""
     java = case.outcome
     if not (isinstance(ours, Failed) and isinstance(java, Failed)) or ours.stage != java.stage:
         return False
@@ -118,7 +118,7 @@ def _refused_when_configured(case: Case, ours: Any, _: int) -> bool:
 
 
 def _cause_instead_of_name(case: Case, ours: Any, _: int) -> bool:
-    """Apache passes the cause of some errors where the value belongs."""
+    """Apache passes the cause of some errors in the place of the value."""
     java = case.outcome
     if not (isinstance(ours, Failed) and isinstance(java, Failed)):
         return False
@@ -148,7 +148,7 @@ def _another_of_two_faults(case: Case, ours: Any, _: int) -> bool:
 
 
 def _says_what_is_needed(case: Case, ours: Any, _: int) -> bool:
-    """Apache names the fields that a schema lacks, ours the expected Struct."""
+    """Apache names the fields that a schema lacks, and our text names the expected Struct."""
     if not (isinstance(ours, Failed) and isinstance(case.outcome, Failed)):
         return False
     expected = (ours.message or "").startswith("Only Struct objects supported for [")
@@ -163,9 +163,9 @@ def _every_schema_can_be_renamed(case: Case, ours: Any, _: int) -> bool:
 
 
 def _rename_of_nothing(case: Case, ours: Any, _: int) -> bool:
-    """Of a field that has had the new name all along Apache takes the old name's value.
+    """Apache gives a field that already has the new name the value of the old name.
 
-    It fails if there is no such field, or if its value does not fit.
+    Apache fails if no such field exists, or if its value does not fit.
     """
     if case.name != "ReplaceField" or not isinstance(ours, ConnectRecord):
         return False
@@ -184,7 +184,7 @@ def _rename_of_nothing(case: Case, ours: Any, _: int) -> bool:
 
 
 def _no_longer_logical(case: Case, ours: Any, _: int) -> bool:
-    """A whole value that was cast is not of its logical type any more; defaults then fit."""
+    """A cast whole value has no logical type any more, so defaults fit."""
     if case.name != "Cast" or ":" in case.options["spec"] or not isinstance(ours, ConnectRecord):
         return False
     is_key = case.java_class.endswith("$Key")
@@ -227,7 +227,7 @@ def _more_float_digits(case: Case, ours: Any, java_version: int) -> bool:
 def _with_strings_alike(
     ours: ConnectRecord | None, java: Any, alike: Callable[[object, object], bool]
 ) -> bool:
-    """Tell whether both are equal but for strings that are alike."""
+    """Return whether both are equal, apart from strings that are alike."""
     our_text, java_text = outcome_text(ours), outcome_text(java)
     our_strings, java_strings = _STRING.findall(our_text), _STRING.findall(java_text)
     if _STRING.sub("", our_text) != _STRING.sub("", java_text):
@@ -278,7 +278,7 @@ def _one_calendar(case: Case, ours: Any, _: int) -> bool:
 
 
 def _is_before_gregorian_calendar(case: Case) -> bool:
-    """Tell whether a timestamp of the record is."""
+    """Return whether a timestamp of the record is before the Gregorian calendar."""
     given = outcome_text(case.record)
     divisor = _UNITS_PER_SECOND[case.options.get("unix.precision", "milliseconds")]
     seconds = [int(number) / divisor for number in _INTEGER.findall(given)]
@@ -301,14 +301,14 @@ def _without_old_dates(record: ConnectRecord | bool | None) -> str:
 
 
 def _no_day_of_weeks(case: Case, ours: Any, _: int) -> bool:
-    """Texts that tell the week of a month are not read."""
+    """Texts with the week of a month are not read."""
     if case.name != "TimestampConverter" or not isinstance(ours, Failed):
         return False
     return "can be written but not read" in (ours.message or "")
 
 
 def _years_of_python(case: Case, ours: Any, _: int) -> bool:
-    """Dates end with the year 9999."""
+    """Python's dates end with the year 9999."""
     if not isinstance(ours, Failed) or isinstance(case.outcome, Failed):
         return False
     return "is outside the years 1 to 9999" in (ours.message or "")

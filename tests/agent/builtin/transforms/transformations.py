@@ -26,7 +26,7 @@ PAIR = SchemaBuilder.struct().name("pair").field("a", WITH_DEFAULT).field("b", I
 def transformation(
     name: str, /, release: str = CONNECT_VERSION, **options: str
 ) -> Transformation[Any]:
-    """Return a configured one; `a_b` as a keyword stands for the option `a.b`."""
+    """Return a configured transformation; the keyword `a_b` stands for the option `a.b`."""
     made: Transformation[Any] = load(
         Catalog(builtin_plugins(release)).plugin(name, PluginKind.TRANSFORMATION)
     )()
@@ -35,7 +35,7 @@ def transformation(
 
 
 def predicate(name: str, /, **options: str) -> Predicate[Any]:
-    """Return a configured one; keywords as for `transformation`."""
+    """Return a configured predicate; keywords are as for `transformation`."""
     made: Predicate[Any] = load(_CATALOG.plugin(name, PluginKind.PREDICATE))()
     made.configure(_options(options))
     return made
