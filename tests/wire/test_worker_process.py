@@ -139,17 +139,17 @@ def test_a_process_whose_thread_has_died_ends(last_words: str) -> None:
 
 HEAP = """
 import psutil
-from pyconnect_agent.process import memory
+from pyconnect_agent.process import worker_process
 
 def resident():
     return psutil.Process().memory_info().rss
 
-memory.use_one_heap()
+worker_process.use_one_heap()
 blocks = [bytes(2_000) for _ in range(50_000)]
 kept = blocks[::50]
 blocks.clear()
 before = resident()
-memory.give_back()
+worker_process.give_back()
 print(before - resident())
 """
 FREED_BYTES = 100_000_000
