@@ -21,7 +21,7 @@ INTERRUPTED = 130
 
 
 def names() -> list[str]:
-    """The modules that define `main`."""
+    """Return the names of the modules that define `main`."""
     return sorted(
         path.stem
         for path in DIRECTORY.glob("[a-z]*.py")
@@ -49,7 +49,7 @@ def main() -> int:
     module = importlib.import_module(f"benchmarks.{name}")
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, interrupt)
-    # A shell lets its background processes ignore SIGINT.
+    # A shell makes its background processes ignore SIGINT.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = [f"scripts/benchmark {name}", *options]
     if not {"-h", "--help"} & set(options):

@@ -58,7 +58,7 @@ def cluster(connectors: int, tasks: int) -> ClusterFacts:
 
 
 def bindings(connectors: int, tasks: int, count: int) -> tuple[Binding, ...]:
-    """Return as many as asked for; those of the cluster come first."""
+    """Return `count` bindings; those of the cluster come first."""
 
     def write(kind: ResourceType, name: str, pattern: Pattern, user: str = "worker") -> Binding:
         return Binding(kind, name, pattern, f"User:{user}", "*", GrantOperation.WRITE, True)

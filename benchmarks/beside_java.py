@@ -1,16 +1,15 @@
-"""Connectors on a warm pyconnect worker beside the same on a warm Java worker, on one broker.
+"""Connectors on a warm pyconnect worker and the same on a warm Java worker, on one broker.
 
     scripts/benchmark beside_java [--lines N] [--runs N] [--case TEXT] [--busy] [--jars]
                                   [--location]
 
-Both workers stay up. Each case is run once by each without being measured, then `--runs` times by
-both, the other one first every second time. A run has a connector and a topic or file of its own.
-A rate is counted from the first records that arrive, committed or not, until the last one is
-committed. The ratio is that of two runs that follow each other: the median, and the lowest and the
-highest. With `--busy` another process uses a processor all the time. Java has the options of
-Kafka's own start script. With `--jars` the pyconnect worker runs Apache's connectors, from the jar
-that the Java worker has, instead of its own. With `--location` the tasks of the pyconnect worker
-share a process.
+Both workers stay up. Each worker runs a case once without being measured, then `--runs` times; the
+workers take turns in going first. A run has a connector and a topic or file of its own. A rate is
+counted from the first records that arrive, committed or not, until the last one is committed. The
+ratio is that of two runs that follow each other: the median, the lowest and the highest. With
+`--busy` another process uses a processor all the time. Java has the options of Kafka's own start
+script. With `--jars` the pyconnect worker runs Apache's connectors, from the jar that the Java
+worker has, instead of its own. With `--location` the tasks of the pyconnect worker share a process.
 """
 
 from __future__ import annotations
@@ -46,9 +45,10 @@ JSON_VALUES = {"value.converter": JSON, "value.converter.schemas.enable": "true"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """`exactly_once`: the setting of the workers' source connectors; sinks do not depend on it.
+    """A case to measure.
 
-    `sources` connectors read the lines at once, into a topic each.
+    `exactly_once` is a setting of the workers' source connectors; sinks do not depend on it.
+    `sources` connectors read the lines at the same time, each into a topic of its own.
     """
 
     title: str

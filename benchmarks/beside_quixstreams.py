@@ -2,9 +2,9 @@
 
     scripts/benchmark beside_quixstreams [--lines N] [--runs N] [--busy]
 
-Quix Streams is the library that a Python user would write the same work with. Its sources have no
-exactly-once, so ours is at-least-once here too. A run of it is a process of its own; its start
-does not count. See `beside_java` for how a rate is counted.
+Quix Streams is a library with which a Python user would write the same work. Its sources have no
+exactly-once, so ours is at-least-once here too. Each run of Quix Streams is a process of its own,
+whose start does not count. See `beside_java` for how a rate is counted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ END_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class QuixStreams:
-    """Runs the program where a worker would run a connector."""
+    """A runner that starts the program where a worker would run a connector."""
 
     python: Path
     bootstrap_servers: str

@@ -26,7 +26,7 @@ BARE = (sys.executable, "-c", "pass")
 LIBRARIES = "import sys; sys.modules['httpx._main'] = None; import typer, httpx; {request}"
 REQUEST = "httpx.Client(verify=False).get({url!r} + '/connectors/orders-0')"
 SHORT, SCREEN, TAB = 18.0, 22.0, 6.0
-"""Limits: of a verb, of the screen about a cluster, of the Tab key."""
+"""Limits of a verb, of the screen about a cluster, and of the Tab key."""
 
 
 def pyconnect(words: str) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ def processor_ms(command: Sequence[str], environ: Mapping[str, str]) -> float:
             command, env={**environ, "XDG_CACHE_HOME": cache}, capture_output=True, check=False
         )
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    # 1: `status` found a worker that is not healthy, as the ones that statuses name here.
+    # Exit code 1 of `status` means an unhealthy worker, such as those that the statuses name here.
     assert done.returncode in {0, 1}, done.stderr
     return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
 

@@ -2,14 +2,14 @@
 
     scripts/benchmark debezium [--rows N] [--runs N] [--case TEXT] [--busy] [--filter class]
 
-Both run one jar and snapshot the same table into a topic of their own, in turn. On the agent the
-task has a Java process beside its Python process. A row has an integer key, a text of 40
+Both run one jar and snapshot the same table, in turn, each into a topic of its own. On the agent
+the task has a Java process beside its Python process. A row has an integer key, a text of 40
 characters, a number, a timestamp and an integer; keys and values are JSON without schemas. A rate
 is counted from the first records that arrive, committed or not, until the last one is committed.
 The ratio is that of two runs that follow each other. The settings are the defaults of each. With
 `--busy` another process uses a processor all the time. With `--filter` both sides are one agent,
 and the connector of the second has a filter in Python that looks at a field of each record and
-keeps all: a `class`, or an `expression` in CEL. The columns of the first side are those without.
+keeps all: a `class`, or an `expression` in CEL. The first side has no filter.
 """
 
 from __future__ import annotations

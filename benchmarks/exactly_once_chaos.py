@@ -1,12 +1,13 @@
-"""Kills and freezes for as long as you like, and what a reader of committed records sees.
+"""Kills and freezes for a given time, and the lines that a reader of committed records sees.
 
     scripts/benchmark exactly_once_chaos [--minutes N] [--seed S] [--mode MODE] [--keep DIR]
 
-MODE is exactly-once (every line once and in order, and some transaction was aborted, or exit
-code 1) or at-least-once (every line, duplicates counted). Files of sinks have every line in either
-mode. With `--keep` the broker goes on running and DIR has what reconciliation needs:
-`chaos.json` (bootstrap servers, the broker's pid, seed, mode, and by topic its connector, file and
-number of lines) beside the connectors' files.
+MODE is exactly-once or at-least-once. With exactly-once every line must be seen once and in order,
+and some transaction must have been aborted; else the exit code is 1. With at-least-once every line
+must be seen, and duplicates are counted. Files of sinks have every line in either mode. With
+`--keep` the broker goes on running, and DIR has the input of a reconciliation: `chaos.json`
+(bootstrap servers, the broker's pid, seed, mode, and by topic its connector, file and number of
+lines) beside the connectors' files.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ STRING = "org.apache.kafka.connect.storage.StringConverter"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """`rate` in records/s; `cpu_us` per record of the task's process; `rss_mb` at rest."""
+    """The figures of a run: `rate` in records/s, `cpu_us` per record, `rss_mb` at rest."""
 
     rate: float
     cpu_us: float
@@ -52,7 +52,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """What all runs share; `settings` are added to every connector."""
+    """The surroundings of all runs; every connector gets `settings`."""
 
     runtime: KafkaRuntime
     bootstrap_servers: str
@@ -99,7 +99,7 @@ class Bench:
 
 
 class Meter:
-    """Watches a count grow from its first value above zero to `target`."""
+    """A count that is watched from its first value above zero to `target`."""
 
     def __init__(self, count: Callable[[], int], target: int) -> None:
         self._count = count
@@ -217,7 +217,7 @@ RUNNERS: Mapping[str, Runner] = {"java": run_java, "ours": run_ours}
 
 
 def measure(bench: Bench, runner: Runner) -> tuple[Result, Result]:
-    """Source into a new topic, then sink out of it."""
+    """Measure a source into a new topic, then a sink out of it."""
     topic = bench.new_topic()
     with topic_meter(bench, topic) as meter:
         source = runner(bench, bench.source(topic), meter)

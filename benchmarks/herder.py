@@ -1,8 +1,8 @@
-"""How long the herder decides about a large cluster, and how much memory its state takes.
+"""The time of the herder's decisions about a large cluster, and the memory of its state.
 
     scripts/benchmark herder [connectors] [tasks of each]
 
-No Kafka: the config log is made in memory, effects are counted and thrown away.
+There is no Kafka: the config log is in memory, and effects are only counted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MEMBER = "member"
 
 
 class Measured:
-    """A herder whose every decision is timed."""
+    """A herder that times each of its decisions."""
 
     def __init__(self) -> None:
         settings = HerderSettings(worker_id="worker:8083", connector_type=lambda _: "source")

@@ -2,11 +2,11 @@
 
     scripts/benchmark herder_scale [--connectors N] [--tasks N] [--members N] [--stopped N]
 
-The election is what the network thread does while the group waits: decode every member's claims,
-deal, encode. Rounds: all to deal, a new member to make room for, and nothing to do. The agent is a
-real one on a real broker; its connectors are written to its config topic beforehand, as another
-worker of its group has left them (`--stopped 0` leaves this part out). `herder.py` measures the
-decisions of each worker.
+The election is the work of the network thread while the group waits: decode every member's claims,
+assign, encode. There are three rounds: everything is to be assigned, a new member needs a share,
+and nothing is to be done. The agent is a real one on a real broker; its connectors are written to
+its config topic beforehand, as another worker of its group has left them (`--stopped 0` leaves this
+part out). `herder.py` measures the decisions of each worker.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ TIMEOUT_S = 120
 
 
 class Group:
-    """The members' claims, as they would send them, and the leader's memory of earlier rounds."""
+    """The members' claims, as they would send them, and the leader's state after earlier rounds."""
 
     def __init__(self, snapshot: ConfigSnapshot, members: int) -> None:
         self.snapshot = snapshot

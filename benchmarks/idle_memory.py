@@ -63,7 +63,7 @@ def measure(name: str, worker: Worker, connectors: int, config: dict[str, str]) 
 
 
 def cpu_s(pid: int) -> float:
-    """Processor time of the processes that live; those of children that have ended are left out."""
+    """Return the processor time of the living processes; children that have ended are left out."""
     used = 0.0
     for process in family(pid):
         with contextlib.suppress(psutil.NoSuchProcess):

@@ -52,7 +52,7 @@ LITTLE_WORK, MUCH_WORK = 200_000, 1_500_000
 TIMEOUT_S = 600.0
 SETTLE_S = 3.0
 FLUSH_LINES = 50_000
-"""Fewer lines than a producer holds at most."""
+"""Fewer lines than a producer's queue holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class Case:
     tasks: int
     lines: int
     lines_per_s: int | None = None
-    """None: all lines are there when the connector is created."""
+    """Rate of new lines; None: all lines exist before the connector."""
 
     @property
     def title(self) -> str:
@@ -85,7 +85,7 @@ class Bench:
         self.case = case
         self.topic = ""
         self.is_quiet = threading.Event()
-        """Whether the file gets no more lines."""
+        """Set when the file gets no more lines."""
         self._bootstrap_servers = bootstrap_servers
         self._directory = directory
         self._lines_file = directory / unique_name("lines")
@@ -96,7 +96,7 @@ class Bench:
             write_lines(self._lines_file, case.lines)
 
     def connector(self) -> tuple[dict[str, str], Callable[[], bool]]:
-        """Return the config of a new connector, and whether it has done its work."""
+        """Return the config of a new connector, and a function that says if its work is done."""
         config = {
             "connector.class": CONNECTOR.format(self.case.kind),
             "tasks.max": str(self.case.tasks),

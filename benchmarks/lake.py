@@ -81,7 +81,7 @@ def records(found: Sequence[tuple[Any, ...]]) -> list[SinkRecord]:
 @contextmanager
 def measured(times: Times) -> Iterator[None]:
     gc.collect()
-    # Excludes the rows that were made for the measurement from each garbage collection.
+    # Garbage collections must not visit the rows that were made for the measurement.
     gc.freeze()
     began_s = time.process_time()
     yield
@@ -195,7 +195,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=1000)
     parser.add_argument("--runs", type=int, default=3)
     given = parser.parse_args()
-    # As in the process of a worker's task.
+    # A task's process has these thresholds.
     gc.set_threshold(*COLLECTION_THRESHOLDS)
     found = rows(given.rows)
     made = records(found)

@@ -16,7 +16,7 @@ SAMPLE_S = 0.5
 
 
 def family(pid: int) -> list[psutil.Process]:
-    """A process and its descendants: supervisor, fork server, children; a JVM is alone.
+    """Return a process and its descendants: worker process, fork server, children; a JVM is alone.
 
     A Java process that connectors share may have outlived the one that started it. Its directory
     (`java_processes/shared.py`) has the number of the fork server in its name.
@@ -41,7 +41,7 @@ def pss_bytes(pid: int) -> int:
 
 
 def family_pss(pid: int) -> tuple[int, ...]:
-    """Bytes of each process, the parent first."""
+    """Return the bytes of each process, the parent first; empty if the parent has ended."""
     with suppress(psutil.NoSuchProcess):
         return tuple(pss_bytes(process.pid) for process in family(pid))
     return ()
@@ -53,7 +53,7 @@ def described(sizes: tuple[int, ...]) -> str:
 
 
 class Peak:
-    """Samples a family while it is entered; `sizes` is the largest sum that was seen."""
+    """A sampler of a family's memory; `sizes` belong to the largest sum that was seen."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid

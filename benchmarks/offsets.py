@@ -38,7 +38,7 @@ ORDINARY = "ordinary"
 
 
 class Rest:
-    """Requests to one agent, each timed."""
+    """Timed requests to one agent."""
 
     def __init__(self, url: str) -> None:
         self._address = urlsplit(url).netloc

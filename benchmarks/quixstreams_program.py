@@ -20,7 +20,7 @@ LINES_PER_FLUSH = 2_000
 
 
 class FileSource(StatefulSource):  # type: ignore[misc]
-    """Produces the lines of a file; its state is the position after the last one flushed."""
+    """A source of a file's lines; its state is the position after the last flushed one."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(name="file-source")
@@ -41,7 +41,7 @@ class FileSource(StatefulSource):  # type: ignore[misc]
 
 
 class FileSink(BatchingSink):  # type: ignore[misc]
-    """Appends values as lines."""
+    """A sink that appends values as lines."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

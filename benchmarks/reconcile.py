@@ -59,7 +59,7 @@ def records(count: int, mark: str) -> Iterator[tuple[int, bytes, bytes]]:
     """Yield partition, key and value: `n` counts within the key, `m` within the partition."""
     turns: Counter[int] = Counter()
     for number in range(count):
-        # Each partition has keys of its own, by turns: records of one key lie between those of
+        # Each partition has keys of its own by turns, so that records of one key lie between
         # others.
         key = number * 7_919 % KEYS
         turns[key] += 1
@@ -153,7 +153,7 @@ def plain(beside: Beside) -> None:
 
 
 def hand_sequence(beside: Beside, source: str, number: str) -> object:
-    """Gaps, repetitions and late records by a window over the numbers and one over the offsets."""
+    """Find gaps, repetitions and late records with a window over numbers and one over offsets."""
     rows = beside.members(beside.name).selectExpr(
         "partition", "offset", f"v.{source} AS source", f"v.{number} AS number"
     )
@@ -207,7 +207,7 @@ def hand_topics(beside: Beside, other: int) -> object:
 
 
 def hand_ordered(beside: Beside) -> object:
-    """The n-th record of a key on both sides, side by side."""
+    """Compare the n-th record of each key on both sides."""
     place = sql.row_number().over(Window.partitionBy("key").orderBy("partition", "offset"))
     sides = [
         beside.read(topic).select("key", place.alias("place"), sql.xxhash64("value").alias(name))
@@ -224,7 +224,7 @@ def hand_parquet(beside: Beside) -> object:
 
 
 def audits(beside: Beside) -> Mapping[str, tuple[str, dict[str, object], Callable[[], object]]]:
-    """Return job, members of its spec and the hand-written job by name."""
+    """Return by name the job, the members of its spec, and the hand-written job."""
     one, copy, other = beside.topics
 
     def topic(name: str, value: str = "bytes") -> dict[str, object]:
@@ -253,7 +253,7 @@ def audits(beside: Beside) -> Mapping[str, tuple[str, dict[str, object], Callabl
 
 
 def bench_of(spark: SparkSession, bootstrap: str, job: str, **members: object) -> Bench:
-    """Return the tools of a job over the topics as they are now."""
+    """Return the tools of a job over the topics in their present state."""
     document = {"job": job, "clusters": {"main": {"bootstrap": bootstrap}}}
     spec = read_spec(document | members)
     events = Events(machine=True, stream=io.StringIO())
@@ -266,7 +266,7 @@ def bench_of(spark: SparkSession, bootstrap: str, job: str, **members: object) -
 
 
 def measure(beside: Beside, only: list[str]) -> Iterator[str]:
-    """Yield a table's rows."""
+    """Yield the rows of the table."""
     read, _ = beside.used(lambda: plain(beside))
     yield f"| plain read | {beside.count:,} | {read:.1f} | | |"
     for name, (job, members, by_hand) in audits(beside).items():

@@ -31,7 +31,7 @@ Process: TypeAlias = AgentProcess | JavaConnectWorker
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A worker; `python_us` and `java_us` have the processor time of a record for each run."""
+    """A worker; `python_us` and `java_us` have the processor time per record of each run."""
 
     process: Process
     python_us: list[float] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Side:
         return found
 
     def _spent_s(self) -> tuple[float, float]:
-        """Processor time of the worker and its processes: those of Python, and those of Java."""
+        """Return the processor seconds of the worker's Python and of its Java processes."""
         python_s = java_s = 0.0
         for process in family(self.process.pid):
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -65,7 +65,7 @@ class Side:
 def both(
     servers: Servers, address: str, plugin: JavaPlugin, properties: Mapping[str, str]
 ) -> Iterator[Mapping[str, Process]]:
-    """Have both workers: the `peer` is the Java worker, with the options of its start script."""
+    """Run both workers; the `peer` is the Java worker, with the options of its start script."""
     path = str(location_of(plugin).parent)
     properties = {**properties, "plugin.path": path}
     java = servers.java_worker(address, unique_name("java"), properties=properties, as_shipped=True)
@@ -102,7 +102,7 @@ def print_rates(
     title: str, peer_rates: Sequence[float], our_rates: Sequence[float], peer: Side, ours: Side
 ) -> None:
     """Print the row of two sides that were measured in turn."""
-    # The first runs warm both sides up.
+    # The first runs are warm-up.
     java, python, beside = (
         statistics.median(found[-len(our_rates) :])
         for found in (peer.java_us, ours.python_us, ours.java_us)

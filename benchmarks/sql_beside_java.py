@@ -54,7 +54,7 @@ SCHEMA = {
 }
 START_MS = 1_704_067_200_000
 FLUSH_ROWS = 50_000
-"""Fewer records than a producer holds at most."""
+"""Fewer records than a producer's queue holds."""
 
 
 MODES = ("insert", "upsert")
@@ -117,7 +117,7 @@ class Bench:
     rows: int
 
     def measure(self, mode: str, processes: Mapping[str, Process], runs: int) -> None:
-        """Print a row of each guarantee, both beside the same runs of Debezium's sink."""
+        """Print a row for each guarantee, beside the same runs of Debezium's sink."""
         sides = {name: Side(processes["ours"]) for name in GUARANTEES}
         sides[PEER] = Side(processes[PEER])
         rates = in_turn(
@@ -140,7 +140,7 @@ class Bench:
                 **sink,
                 **JSON_VALUES,
             }
-            # One task writes the rows in their order; the index answers this at once.
+            # One task writes the rows in order, and the index answers this query at once.
             last = partial(_number, connection, f"SELECT coalesce(max(id), 0) FROM {table}")
             found = side.rate(config, last, last, self.rows)
             written = _number(connection, f"SELECT count(*) FROM {table}")

@@ -1,4 +1,4 @@
-"""What a benchmark's figures depend on, as lines to print above them."""
+"""Lines that describe the surroundings on which a benchmark's figures depend."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _processor() -> str:
 
 
 def _optimisation() -> str:
-    """Return what the interpreter was built with: an unoptimised build is slower by a third."""
+    """Return the build's optimisation: an unoptimised interpreter is slower by a third."""
     configured = str(sysconfig.get_config_var("CONFIG_ARGS") or "")
     compiled = str(sysconfig.get_config_var("PY_CFLAGS") or "")
     levels = re.findall(r"-O\w+", compiled)

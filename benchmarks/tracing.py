@@ -4,9 +4,10 @@
 
 A run converts batches of 500 records with JSON and hands them to the at-least-once sender, or gets
 them from a consumer and puts them; brokers are left out, so the share is larger than in a worker.
-A collector in another thread gets the spans, and its time counts too. The two are measured in turn,
-with more spans than the sample has, so that their cost stands out of the noise of a busy machine;
-it is in proportion to them. Exit 1: tracing costs more than the limit (--limit, 3 %).
+A collector in another thread gets the spans, and its time counts too. Runs with and without tracing
+take turns. Traced runs have more spans than the sample has, so that their cost is above the noise
+of a busy machine; the cost for the sample is in proportion. Exit 1: tracing costs more than the
+limit (--limit, 3 %).
 """
 
 from __future__ import annotations

@@ -139,10 +139,10 @@ def kafka_broker(request: pytest.FixtureRequest, session_directory: Path) -> Ite
         yield SharedBroker(bootstrap_servers=bootstrap_servers)
         return
     runtime: KafkaRuntime = request.getfixturevalue("kafka_runtime")
-    # It compacts soon after a topic allows it. To look for what it may compact among thousands of
-    # partitions takes 20 ms.
-    soon = {"log.cleaner.backoff.ms": "500"}
-    config = BrokerConfig(runtime=runtime, directory=session_directory, properties=soon)
+    # The broker compacts soon after a topic allows it: a look at thousands of partitions takes
+    # 20 ms. It keeps records whose timestamps are years old, as those of some tests are.
+    properties = {"log.cleaner.backoff.ms": "500", "log.retention.ms": "-1"}
+    config = BrokerConfig(runtime=runtime, directory=session_directory, properties=properties)
     with shared_broker(session_directory, "broker", config) as broker:
         yield broker
 

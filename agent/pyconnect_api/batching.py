@@ -1,8 +1,8 @@
 """Batches with retries for sinks, and the wait between attempts for sources.
 
-Kafka has no counterpart. The worker's rules stay as they are: a batch that is held is not
-committed, a RetriableException repeats `put`, and waits are the worker's (`context.timeout`) or end
-with the task (`stop_requested`).
+Kafka has no counterpart. The worker's rules do not change: offsets of a batch that is not written
+are not committed, and a RetriableException repeats `put`. A sink waits by `context.timeout`, a
+source until `stop_requested` is set at the latest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class BackOff:
-    """Waits between attempts: each twice as long as the one before, up to a limit."""
+    """Waits between attempts: each is twice as long as the previous one, up to a limit."""
 
     def __init__(self, *, first_ms: int = 100, max_ms: int = 60_000) -> None:
         self._first_ms = first_ms
@@ -31,7 +31,7 @@ class BackOff:
 
     def next_ms(self) -> int:
         """Count a failure and return the wait before the next attempt, in milliseconds."""
-        # 2**32 times any first wait is beyond every limit, and the number stays small.
+        # The bound keeps the number small: 2**32 times any first wait is more than the limit.
         wait_ms = min(self._first_ms << min(self.failures, 32), self._max_ms)
         self.failures += 1
         return wait_ms
@@ -46,15 +46,15 @@ class BackOff:
 
 
 class BatchingSinkTask(SinkTask):
-    """Collects records and calls `write` with a batch; repeats a batch that may pass later.
+    """Collects records and calls `write` with a batch; repeats a batch after a RetriableException.
 
     Delivery is at-least-once: the offset of a record is committed after its `write` has returned.
     Set the limits in the class, or in `start` from the config:
 
-    - ``batch_records``: most records of a batch.
+    - ``batch_records``: the maximum number of records in a batch.
     - ``batch_bytes``: a batch ends with the record that brings it to this size; None: no limit.
     - ``batch_ms``: the longest wait of a record for its batch.
-    - ``max_retries``: repetitions of a batch before the task fails; None: without end.
+    - ``max_retries``: repetitions of a batch before the task fails; None: no limit.
     - ``back_off``: made in `initialize`; replace it in `start` for other waits.
     """
 
@@ -68,22 +68,22 @@ class BatchingSinkTask(SinkTask):
     def write(self, records: Sequence[SinkRecord]) -> None:
         """Deliver a batch and return once it is durable.
 
-        RetriableException: the same batch comes again after a wait. ConnectException for one that
-        is refused fails the task; call `report` for records that must not stop the others.
+        RetriableException: the same batch comes again after a wait. ConnectException fails the
+        task; call `report` for refused records that must not stop the others.
         Must last less than ``task.shutdown.graceful.timeout.ms`` (5 s).
         """
 
     def size_of(self, record: SinkRecord) -> int:
-        """Return the bytes of a record for ``batch_bytes``; by default those of text or bytes."""
+        """Return the bytes of a record for ``batch_bytes``; by default of its text or bytes."""
         value = record.value
         if isinstance(value, bytes):
             return len(value)
         return len(value.encode()) if isinstance(value, str) else len(str(value))
 
     def report(self, record: SinkRecord, error: Exception) -> None:
-        """Report an undeliverable record; raises ``error`` where there is no reporter.
+        """Report an undeliverable record; raise ``error`` if there is no reporter.
 
-        It is not in the batch any more if that is repeated.
+        If the batch is repeated, it comes without the record.
         """
         reporter = self.context.errant_record_reporter()
         if reporter is None:
@@ -114,7 +114,7 @@ class BatchingSinkTask(SinkTask):
             raise
         if self._held:
             left_s = self._since + self.batch_ms / 1000 - time.monotonic()
-            # Without it the worker may call `put` only at its next commit.
+            # Without a timeout the worker may not call `put` before its next commit.
             self.context.timeout(max(int(left_s * 1000), 0) + 1)
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
@@ -166,7 +166,7 @@ class BatchingSinkTask(SinkTask):
             self.write(batch)
         except RetriableException as error:
             self._held = [each for each in self._held if _place_of(each) not in self._reported]
-            # What is left of the batch is due, also if no limit ends it.
+            # The rest of the batch is due, even if no limit ends it.
             self._since = time.monotonic() - self.batch_ms / 1000
             wait_ms = self.back_off.next_ms()
             failures = self.back_off.failures

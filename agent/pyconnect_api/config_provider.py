@@ -25,7 +25,7 @@ class ConfigData:
 
 
 class ConfigProvider(ABC):
-    """Resolves the variables that name it.
+    """Resolves the variables that name the provider.
 
     Life cycle: constructed without arguments, `configure`, any number of `get`,
     `close`.
@@ -48,4 +48,4 @@ class ConfigProvider(ABC):
         return None
 
     def close(self) -> None:
-        """Release what was acquired; no further calls follow."""
+        """Release all resources; no further calls follow."""

@@ -2,9 +2,8 @@
 
 Corresponds to ``ConfigDef.Type``, ``parseType``, ``convertToString``, ``Password`` and the
 implementations of ``ConfigDef.Validator`` in Kafka (``ValidList`` as of KIP-1161); error texts are
-Kafka's. Class names are never imported here: what a CLASS value means is up to the resolver that is
-passed in. The text form (``str``) of a validator describes the valid values in generated
-documentation.
+Kafka's. This module imports no class by its name: the given resolver decides the meaning of a CLASS
+value. The text form (``str``) of a validator describes the valid values in generated documentation.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from pyconnect_api.errors import ConfigException
 from pyconnect_api.java_text import double_text
 
 HIDDEN = "[hidden]"
-"""The text that is shown instead of a secret."""
+"""The text in place of a secret."""
 
 _BLANKS = "".join(map(chr, range(0x21)))
 _COMMA_WITH_WHITESPACE = re.compile(r"\s*,\s*", re.ASCII)
@@ -33,7 +32,7 @@ class ConfigType(Enum):
     """The type of a parsed value.
 
     BOOLEAN bool, STRING str, INT, SHORT and LONG int of 32, 16 and 64 bits, DOUBLE float, LIST
-    list[str], CLASS what the resolver returns, PASSWORD `Password`.
+    list[str], CLASS the result of the resolver, PASSWORD `Password`.
     """
 
     BOOLEAN = "BOOLEAN"
@@ -48,7 +47,7 @@ class ConfigType(Enum):
 
 
 ClassResolver: TypeAlias = Callable[[str], object]
-"""Turns a class name or alias into what the CLASS value is to be.
+"""Turns a class name or alias into the value of a CLASS setting.
 
 Raises LookupError when there is no such class. The text form of the result (``str``) must be the
 class's name, unless it is a Python class.
@@ -118,7 +117,7 @@ def parse_type(
 def convert_to_string(value: object, config_type: ConfigType | None) -> str | None:
     """Return the text form of a parsed value as the REST API shows it; None for None.
 
-    ``config_type`` is None for values that no definition knows.
+    ``config_type`` is None for a value whose key has no definition.
     """
     if value is None:
         return None
@@ -166,9 +165,9 @@ def _parse_integer(name: str, value: object, text: str | None, config_type: Conf
     bits, description = _INTEGER_WIDTHS[config_type]
     limit = 1 << (bits - 1)
     if text is not None:
-        # int() alone would also take underscores and digits of other scripts.
+        # int() alone would also accept underscores and digits of other scripts.
         found = _INTEGER.fullmatch(text)
-        # Without the zeros in front: it refuses texts of more than 4,300 digits.
+        # Without leading zeros: int() refuses texts of more than 4,300 digits.
         if found and -limit <= (number := int(found[1] + found[2])) < limit:
             return number
         raise invalid_value(name, value, f"Not a number of type {config_type.value}")
@@ -446,7 +445,7 @@ def or_none(validator: Validator) -> LambdaValidator:
 
 
 def unique(kind: str) -> CompositeValidator:
-    """Return a check that a list is set and repeats no alias; ``kind`` describes it."""
+    """Return a check that a list is set and has no alias twice; ``kind`` describes it."""
 
     def check(name: str, value: object) -> None:
         assert isinstance(value, Iterable)

@@ -97,7 +97,7 @@ class ConfigKey:
     """One key. ``default`` is parsed; `NO_DEFAULT` makes the key required.
 
     ``order_in_group`` is -1 and ``group`` None for keys that belong to no group. The display name
-    is the name unless another is given; keys of Java plugins may have neither that nor
+    is the name unless another is given; keys of Java plugins may have no display name and no
     documentation. ``internal`` keys work but are left out of documentation.
     """
 
@@ -131,7 +131,7 @@ class ConfigKey:
         return self.default is not NO_DEFAULT
 
     def to_json(self, prefix: str = "") -> KeyInfo:
-        """Return the key definition of the REST API; ``prefix`` is put before the name."""
+        """Return the key definition of the REST API, with ``prefix`` before the name."""
         return {
             "name": prefix + self.name,
             "type": self.type.value,
@@ -164,7 +164,7 @@ class ConfigValue:
     visible: bool = True
 
     def add_error_message(self, message: str) -> None:
-        """Record one more error."""
+        """Add an error message."""
         self.error_messages.append(message)
 
 
@@ -311,8 +311,8 @@ class ConfigDef:
     ) -> dict[str, object]:
         """Return a value for every key; unknown entries of ``props`` are ignored.
 
-        Raises ConfigException for the first wrong, missing or invalid value. Repeated entries of
-        a list that must not have any are dropped, unlike in `validate` (KIP-1161).
+        Raises ConfigException for the first wrong, missing or invalid value. In a list without
+        repetitions repeated entries are dropped; `validate` reports them (KIP-1161).
         """
         undefined = self._undefined_dependents()
         if undefined:
@@ -333,7 +333,7 @@ class ConfigDef:
     def validate(
         self, props: Mapping[str, object], resolve_class: ClassResolver | None = None
     ) -> list[ConfigValue]:
-        """Return what is to be said about each key, dependents included, in order of definition.
+        """Return value, errors and recommendations of each key, and of undefined dependents.
 
         Errors of parsing and validation are messages of the values; nothing is raised for them.
         """
@@ -421,7 +421,7 @@ class ConfigDef:
 
 
 def _without_prefix(prefix: str, base: Validator | None) -> Validator | None:
-    """Return ``base`` so that it names keys as it would without embedding."""
+    """Return ``base`` for an embedded key: its messages name the key without the prefix."""
     if base is None:
         return None
     return LambdaValidator(
@@ -431,7 +431,7 @@ def _without_prefix(prefix: str, base: Validator | None) -> Validator | None:
 
 @dataclass(frozen=True, slots=True)
 class _EmbeddedRecommender:
-    """Shows a recommender the values below its prefix, as if not embedded."""
+    """Gives a recommender the values below its prefix, with names as if not embedded."""
 
     prefix: str
     base: Recommender
@@ -455,7 +455,7 @@ _DISPLAY = re.compile(r"\[(.+), (\d+), (\w+)\] (.+)")
 
 
 def default_in_table(text: str) -> object:
-    """Return the default of a key; another text than the three is parsed as the key's type."""
+    """Return the default of a key; a text other than the signs is parsed as the key's type."""
     return _DEFAULTS.get(text, text)
 
 

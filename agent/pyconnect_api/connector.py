@@ -1,8 +1,8 @@
 """Connectors: they check a configuration and split the work into tasks.
 
 Corresponds to Kafka Connect's ``Connector``, ``SourceConnector`` (KIP-618, KIP-875),
-``SinkConnector`` and their contexts. One process per connector; all life-cycle calls of an instance
-are made one after the other. ``validate``, ``alter_offsets``, ``exactly_once_support`` and
+``SinkConnector`` and their contexts. Each connector has a process; the life-cycle calls of an
+instance are made one after the other. ``validate``, ``alter_offsets``, ``exactly_once_support`` and
 ``can_define_transaction_boundaries`` may be called on an instance that was never initialized.
 """
 
@@ -27,7 +27,7 @@ from pyconnect_api.task import (
 from pyconnect_api.typed_config import config_def
 
 TaskConfig: TypeAlias = Mapping[str, str]
-"""The settings one task is started with."""
+"""The settings of one task."""
 
 
 class ExactlyOnceSupport(Enum):
@@ -57,7 +57,7 @@ class ConnectorContext(ABC):
 
     @abstractmethod
     def raise_error(self, error: Exception) -> None:
-        """Report an error the connector cannot recover from; its state becomes FAILED.
+        """Report an error after which the connector cannot go on; its state becomes FAILED.
 
         The first failure counts. Raises ConnectException after the connector was shut down.
         """
@@ -83,8 +83,8 @@ class Connector(Versioned, ABC):
     `stop`. A connector that is resumed after a pause or stop gets `start` again on
     the same instance, without another `initialize`.
 
-    Two class attributes are enough for a connector without a life of its own: ``task_type`` and
-    ``config_class``.
+    A connector that only configures its tasks needs no more than two class attributes:
+    ``task_type`` and ``config_class``.
     """
 
     context: ConnectorContext
@@ -96,14 +96,14 @@ class Connector(Versioned, ABC):
     """The dataclass of the settings that `config` defines (see `setting`)."""
 
     props: Mapping[str, str]
-    """The configuration that `start` was given."""
+    """The configuration of the last `start`."""
 
     def initialize(self, context: ConnectorContext) -> None:
         """Keep the context; called once, before `start`."""
         self.context = context
 
     def start(self, props: Mapping[str, str]) -> None:
-        """Start monitoring with the given configuration; an exception makes it FAILED.
+        """Start monitoring with the given configuration; an exception makes the connector FAILED.
 
         ``props`` are the texts of the configuration, with references to config providers resolved.
         The default keeps them as `props`.
@@ -133,15 +133,15 @@ class Connector(Versioned, ABC):
         """Stop monitoring; tasks are stopped by the worker."""
 
     def config(self) -> ConfigDef:
-        """Return the definition of this connector's own settings; by default `config_class`'s."""
+        """Return the definition of this connector's settings; by default that of `config_class`."""
         if self.config_class is None:
             raise NotImplementedError(f"{type(self).__qualname__} has no config_class")
         return config_def(self.config_class)
 
     def validate(self, connector_configs: Mapping[str, str | None]) -> Config:
-        """Check a configuration against `config`; override for rules across settings.
+        """Check a configuration against `config`; override for rules about several settings.
 
-        Reports problems as error messages of the returned values, not by raising.
+        Problems are error messages of the returned values; nothing is raised for them.
         """
         return Config(config_values=self.config().validate(connector_configs))
 
@@ -158,7 +158,7 @@ class SourceConnector(Connector):
     def task_configs(self, max_tasks: int) -> Sequence[TaskConfig]:  # noqa: ARG002  for overrides
         """Return one configuration for each task to run, at most ``max_tasks``.
 
-        By default one task with the connector's: only the connector knows how to split its source.
+        By default one task gets the connector's: only a connector can split its own source.
         Keys and values are texts. An empty sequence runs no task. After an exception the worker
         asks again, with waits of 0.25 s that double up to 60 s.
         """
@@ -187,15 +187,15 @@ class SourceConnector(Connector):
         connector_config: Mapping[str, str],  # noqa: ARG002  for overrides
         offsets: Sequence[tuple[SourcePartition | None, SourceOffset | None]],  # noqa: ARG002  for overrides
     ) -> bool:
-        """Prepare for or refuse a change of stored offsets made through the REST API.
+        """Prepare for a change of stored offsets through the REST API, or refuse it.
 
         ``offsets`` holds ``(partition, offset)`` pairs, because partitions are not hashable; each
-        is made when it is asked for, as there may be very many. Offset None means the partition
-        is to be forgotten. Integers are 64-bit, as they would be
-        after reading them from the topic. May be called again with the same arguments. Returns
-        True when the connector has checked the offsets, False (the default) when the worker
-        should say that it could not. Raises ConnectException to refuse, NotImplementedError when
-        its offsets cannot be changed from outside. Runs on an instance that is never started.
+        pair is made when it is read, because there may be very many. Offset None deletes the offset
+        of the partition. Integers are 64-bit, as after reading them from the topic. May be called
+        again with the same arguments. Returns True when the connector has checked the offsets;
+        with False (the default) the worker answers that they were not checked. Raises
+        ConnectException to refuse, NotImplementedError when offsets of this connector cannot be
+        changed. Runs on an instance that is never started.
         """
         return False
 
@@ -213,7 +213,7 @@ class SinkConnector(Connector):
         return found
 
     def task_configs(self, max_tasks: int) -> Sequence[TaskConfig]:
-        """Return the connector's configuration for each task: the worker deals out partitions."""
+        """Return the connector's configuration for each task: the worker assigns partitions."""
         return [self.props] * max_tasks
 
     def alter_offsets(
@@ -221,9 +221,9 @@ class SinkConnector(Connector):
         connector_config: Mapping[str, str],  # noqa: ARG002  for overrides
         offsets: Mapping[TopicPartition, int | None],  # noqa: ARG002  for overrides
     ) -> bool:
-        """Prepare for or refuse a change of consumer offsets made through the REST API.
+        """Prepare for a change of consumer offsets through the REST API, or refuse it.
 
-        Offset None means the partition's offset is to be deleted. Return and errors are as for
+        Offset None deletes the offset of the partition. Return and errors are as for
         `SourceConnector.alter_offsets`.
         """
         return False

@@ -1,7 +1,7 @@
-"""Converters: the border between Connect data and the bytes in Kafka.
+"""Converters between Connect data and the bytes in Kafka.
 
 Corresponds to `org.apache.kafka.connect.storage.Converter` and `HeaderConverter`. An instance is
-configured once and then used by one task's threads; a class may implement both kinds, its
+configured once and then used by one task's threads. A class may implement both kinds; its
 `configure` then takes `is_key` with a default. Failures to convert are DataException; only an
 unreachable service (a schema registry) is RetriableException.
 """
@@ -29,30 +29,30 @@ class Converter(ABC):
     ) -> bytes | None:
         """Return the bytes to send; None is a Kafka null.
 
-        `headers` are the outgoing Kafka headers: what is appended to them is sent.
+        `headers` are the outgoing Kafka headers; the converter may append to them.
         """
 
     @abstractmethod
     def to_connect_data(
         self, topic: str, headers: KafkaHeaders, data: bytes | None
     ) -> SchemaAndValue:
-        """Return what consumed bytes mean; `headers` are the record's Kafka headers."""
+        """Return schema and value of consumed bytes; `headers` are the record's Kafka headers."""
 
     def from_connect_many(
         self, topic: str, schema: Schema | None, values: Sequence[object]
     ) -> list[bytes | None]:
         """Return the bytes of each value, all of one schema.
 
-        To be overridden, together with `from_connect_data`, by a converter that is quicker with
-        many values, and neither reads nor adds headers. It may raise for any of them: the worker
-        then converts one by one, and reports what fails there.
+        Override this, together with `from_connect_data`, in a converter that is quicker with many
+        values, and neither reads nor adds headers. An exception for any of the values is allowed:
+        the worker then converts one by one, and reports the values that fail.
         """
         return [self.from_connect_data(topic, [], schema, value) for value in values]
 
     def to_connect_many(
         self, topic: str, data: Sequence[bytes | None]
     ) -> tuple[list[Schema | None], list[object]]:
-        """Return schemas and values of what was consumed; else as `from_connect_many`."""
+        """Return the schemas and the values of consumed bytes; otherwise as `from_connect_many`."""
         found = [self.to_connect_data(topic, [], each) for each in data]
         return [schema for schema, _ in found], [value for _, value in found]
 
@@ -61,7 +61,7 @@ class Converter(ABC):
         return ConfigDef()
 
     def close(self) -> None:
-        """Release what `configure` acquired; called once, also after failures."""
+        """Release the resources of `configure`; called once, also after failures."""
 
 
 class HeaderConverter(ABC):
@@ -78,11 +78,11 @@ class HeaderConverter(ABC):
 
     @abstractmethod
     def to_connect_header(self, topic: str, header_key: str, data: bytes | None) -> SchemaAndValue:
-        """Return what the bytes of a consumed header mean."""
+        """Return schema and value of a consumed header's bytes."""
 
     def config(self) -> ConfigDef:
         """Return the options this converter understands."""
         return ConfigDef()
 
     def close(self) -> None:
-        """Release what `configure` acquired; called once, also after failures."""
+        """Release the resources of `configure`; called once, also after failures."""

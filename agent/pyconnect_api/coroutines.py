@@ -2,7 +2,7 @@
 
 Layer: api; called by the worker and by the harnesses. A task has one event loop for its life, so a
 client that it made in `start` can be used in each `poll`. The loop runs only within these calls, on
-the task's thread: what the task leaves running there goes on in its next call.
+the task's thread: background tasks of the loop go on in the next call.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pyconnect_api.task import Task
 
 _METHODS = ("start", "open", "poll", "put", "flush", "pre_commit", "close", "stop")
 _PLAIN = ("version", "initialize", "commit", "commit_record")
-"""Methods that are called before there is a loop, or while it runs on another thread."""
+"""Methods that are called before the loop exists, or on another thread while it runs."""
 
 
 def run_coroutines(task: Task) -> None:
-    """Make the coroutine methods of a task plain ones, which return when the coroutine has ended.
+    """Replace the coroutine methods of a task by plain ones, which return when the coroutine ends.
 
     The event loop is closed after `stop`. A task without such methods is left as it is. Raises
     ConnectException for a coroutine whose result would never be awaited.

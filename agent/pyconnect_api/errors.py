@@ -1,4 +1,4 @@
-"""Errors that connectors, converters and transformations may raise or see.
+"""Errors that connectors, converters and transformations may raise or get.
 
     KafkaException
     ├── ConfigException              a configuration value is wrong
@@ -13,7 +13,7 @@
 
 Layer: `pyconnect_api`, importable by plugins. Names and order are those of
 `org.apache.kafka.connect.errors` and `org.apache.kafka.common.config`.
-Callers ask `retriable`, never the text.
+Callers check `retriable`, never the text.
 """
 
 from typing import ClassVar
@@ -40,7 +40,7 @@ class ConfigException(KafkaException):
 
 
 class ConnectException(KafkaException):
-    """The operation failed permanently; raised by a plugin, it fails its task or connector."""
+    """The operation failed permanently; if a plugin raises it, its task or connector fails."""
 
 
 class RetriableException(ConnectException):
@@ -54,7 +54,7 @@ class DataException(ConnectException):
 
 
 class SchemaBuilderException(DataException):
-    """A schema under construction was given contradicting or incomplete parts."""
+    """The parts of a schema under construction contradict each other or are incomplete."""
 
 
 class SchemaProjectorException(DataException):
@@ -62,7 +62,7 @@ class SchemaProjectorException(DataException):
 
 
 class IllegalWorkerStateException(ConnectException):
-    """A method of a task's or connector's context was called when it is not allowed."""
+    """A method of a task's or connector's context was called at a time when it is not allowed."""
 
 
 class NotFoundException(ConnectException):

@@ -1,7 +1,7 @@
 """Headers of a record: an ordered list of keys with a schema and a value each.
 
 Corresponds to `org.apache.kafka.connect.header.ConnectHeaders` and `Header`. Keys may repeat.
-A `ConnectHeaders` belongs to one record and one thread; `duplicate()` before sharing.
+A `ConnectHeaders` belongs to one record and one thread; share a `duplicate()` of it.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -30,7 +30,7 @@ from pyconnect_api.schema import (
 from pyconnect_api.validation import fits_class
 
 KafkaHeaders = list[tuple[str, bytes | None]]
-"""Headers as they are in Kafka: key and raw bytes, in order."""
+"""Headers as in Kafka: key and raw bytes, in order."""
 
 
 class Header(NamedTuple):
@@ -91,7 +91,7 @@ class ConnectHeaders:
         return self.add_header(Header(key, schema, value))
 
     def add_header(self, header: Header) -> Self:
-        """Append a header unchecked."""
+        """Append a header without checks."""
         if header.key is None:
             raise DataException("Header key cannot be null")
         self._headers.append(header)
@@ -186,7 +186,7 @@ class ConnectHeaders:
         return self
 
     def duplicate(self) -> "ConnectHeaders":
-        """Return a collection of its own with the same header objects."""
+        """Return another collection of the same header objects."""
         return ConnectHeaders(self._headers)
 
     def apply(self, function: Callable[[Header], Header | None], key: str | None = None) -> Self:

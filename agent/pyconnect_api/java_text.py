@@ -26,7 +26,7 @@ _SMALLEST_NORMAL_FLOAT32 = 2.0**-126
 
 
 def double_text(value: float) -> str:
-    """Return what `Double.toString` of Java 19 or later returns."""
+    """Return the result of `Double.toString` of Java 19 or later."""
     magnitude = abs(value)
     if 1e-3 <= magnitude < 1e7 or magnitude == 0:
         return repr(value)
@@ -34,13 +34,13 @@ def double_text(value: float) -> str:
         return _not_finite_text(value)
     text = repr(value)
     if len(text.partition("e")[0].lstrip("-")) == 1:
-        # Of the two-digit texts Java takes the one nearest to the value, not the one ending in 0.
+        # Java takes the nearest of the two-digit texts, not the one that ends in 0.
         text = f"{value:.1e}"
     return _scientific(Decimal(text))
 
 
 def float_text(value: float) -> str:
-    """Return what `Float.toString` of Java 19 or later returns for a binary32 value."""
+    """Return the result of `Float.toString` of Java 19 or later for a binary32 value."""
     if not isfinite(value):
         return _not_finite_text(value)
     if value == 0:
@@ -53,7 +53,7 @@ def float_text(value: float) -> str:
 
 
 def decimal_text(value: Decimal) -> str:
-    """Return what `BigDecimal.toString` returns; it knows no negative zero."""
+    """Return the result of `BigDecimal.toString`; a negative zero becomes zero."""
     return str(abs(value)) if value.is_zero() else str(value)
 
 
@@ -90,7 +90,7 @@ def base64_text(value: bytes | bytearray | memoryview) -> str:
 
 
 def refuse_bytes(value: bytes) -> str:
-    """Raise DataException: Java's text of bytes is a useless address."""
+    """Raise DataException: Java's text of bytes is a memory address."""
     raise DataException(
         f"Bytes have no text form ({len(value)} bytes); use the ByteArrayConverter for them"
     )
@@ -99,7 +99,7 @@ def refuse_bytes(value: bytes) -> str:
 def to_string(
     schema: Schema | None, value: object, bytes_text: Callable[[bytes], str] = refuse_bytes
 ) -> str:
-    """Return what `toString` of the value's Java class returns.
+    """Return the result of `toString` of the value's Java class.
 
     Differs from Java for temporals (see `temporal_text`) and bytes, whose text `bytes_text` makes.
     Texts of members and elements are neither quoted nor escaped.

@@ -1,7 +1,7 @@
 """Logical types: Decimal, Date, Time and Timestamp on top of BYTES, INT32 and INT64.
 
-Corresponds to `org.apache.kafka.connect.data.Decimal`, `Date`, `Time` and `Timestamp`. A schema
-is of a logical type by its name alone.
+Corresponds to `org.apache.kafka.connect.data.Decimal`, `Date`, `Time` and `Timestamp`. Only the
+name of a schema makes its type logical.
 
 | name      | base  | Python value                      | base value                             |
 |-----------|-------|-----------------------------------|----------------------------------------|
@@ -10,7 +10,7 @@ is of a logical type by its name alone.
 | Time      | INT32 | `time`, naive                     | milliseconds since midnight            |
 | Timestamp | INT64 | `datetime`, aware, kept in UTC    | milliseconds since the epoch           |
 
-What is finer than a millisecond is cut, towards the past.
+Digits below a millisecond are cut, towards the past.
 """
 
 from datetime import UTC, date, datetime, time, timedelta
@@ -101,7 +101,7 @@ def to_logical(schema: Schema, value: object) -> Decimal | date | time | datetim
 
 
 def decimal_scale(value: Decimal) -> int:
-    """Return the number of digits after the point, negative for trailing zeros not written."""
+    """Return the number of digits after the point; negative for zeros before the point."""
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int):
         raise DataException(f"Decimal value {value} is not finite and has no scale")
@@ -146,7 +146,7 @@ def unscaled_value(value: Decimal) -> int:
 
 
 def decimal_of(unscaled: int, scale: int) -> Decimal:
-    """Return unscaled * 10^-scale with exactly that scale, whatever the number of digits."""
+    """Return unscaled * 10^-scale with exactly that scale, for any number of digits."""
     digits = tuple(map(int, str(abs(unscaled))))
     return Decimal((1 if unscaled < 0 else 0, digits, -scale))
 
@@ -171,7 +171,7 @@ def date_from_days(days: int) -> date:
     try:
         return date.fromordinal(days + _EPOCH_DAY)
     except (ValueError, OverflowError):
-        # Their texts quote the value.
+        # The texts of these errors quote the value.
         raise DataException("A Date is outside the years 1 to 9999") from None
 
 
@@ -207,5 +207,5 @@ def timestamp_from_milliseconds(milliseconds: int) -> datetime:
     try:
         return _EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:
-        # Its text quotes the value.
+        # The text of the error quotes the value.
         raise DataException("A Timestamp is outside the years 1 to 9999") from None

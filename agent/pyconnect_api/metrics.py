@@ -1,4 +1,4 @@
-"""Metrics of a task's own, in the worker's exposition beside the worker's.
+"""Metrics of one task, exposed together with the worker's metrics.
 
 Kafka: ``PluginMetrics`` (KIP-877), with numbers in place of sensors. Reached as
 ``context.metrics``. A counter or gauge is changed by one thread at a time; the worker reads it from
@@ -19,7 +19,7 @@ _RESERVED = frozenset({"connector", "task"})
 
 
 class Counter:
-    """A number that only grows while the task runs, from 0."""
+    """A number that starts at 0 and only grows while the task runs."""
 
     def __init__(self) -> None:
         self.value: float = 0
@@ -32,7 +32,7 @@ class Counter:
 
 
 class Gauge:
-    """A number that is set."""
+    """A number that the task sets."""
 
     def __init__(self) -> None:
         self.value: float = 0
@@ -46,7 +46,7 @@ Kind = TypeVar("Kind", Counter, Gauge)
 
 
 class PluginMetrics:
-    """The metrics of a task; asking again for a name and tags returns the same object."""
+    """The metrics of a task; the same name and tags return the same object."""
 
     def __init__(self) -> None:
         self._metrics: dict[tuple[str, tuple[tuple[str, str], ...]], Counter | Gauge] = {}
@@ -64,7 +64,7 @@ class PluginMetrics:
         return self._metric(Gauge, name, tags or {})
 
     def values(self) -> list[tuple[str, Mapping[str, str], float]]:
-        """Return name, tags and number of each."""
+        """Return name, tags and number of each metric."""
         return [(name, dict(tags), each.value) for (name, tags), each in [*self._metrics.items()]]
 
     def _metric(self, kind: type[Kind], name: str, tags: Mapping[str, str]) -> Kind:

@@ -16,11 +16,11 @@ _PROMOTIONS = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type
 
 
 def project(source: Schema, value: object, target: Schema) -> object:
-    """Return the value as the target schema has it.
+    """Return the value in the form of the target schema.
 
     Numbers may widen along INT8, INT16, INT32, INT64, FLOAT32, FLOAT64; names and parameters must
-    be equal. Fields only the source has are dropped; those only the target has get their default
-    or stay unset. None of an optional source becomes the default of a required target.
+    be equal. Fields that only the source has are dropped; those that only the target has get their
+    default or stay unset. None of an optional source becomes the default of a required target.
     """
     _check_compatible(source, target)
     if source.optional and not target.optional:

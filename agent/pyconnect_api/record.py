@@ -1,15 +1,15 @@
-"""Records as tasks see them: data with schemas, before or after the converters.
+"""Records of tasks: data with schemas, before or after the converters.
 
-Corresponds to `ConnectRecord`, `SourceRecord` and `SinkRecord` of Kafka Connect. One object per
-record passes through here, so these are plain slotted classes: immutable by convention, headers
-made only when asked for. Equality is by all fields; bookkeeping that must tell equal records
-apart uses identity.
+Corresponds to `ConnectRecord`, `SourceRecord` and `SinkRecord` of Kafka Connect. A task handles one
+object per record, so these are plain slotted classes: immutable by convention, with headers that
+are made only when asked for. Equality is by all fields; code that has to distinguish equal records
+compares identities.
 
-Kafka has nothing like many records at once, as columns. Making a record object costs more than all
-else that a worker does with a line of text, so a task that has the same of every record may return
-a `SourceRecords` from `poll`, and one that needs nothing but the values may take them from a
-`SinkRecords`. A record is made only when it is read. Both are sequences of records otherwise, and
-nothing has to know them.
+Unlike Kafka, many records can also be columns. Making a record object costs more than the rest of a
+worker's work for a line of text. So a task whose records differ only in value, key and offset may
+return a `SourceRecords` from `poll`, and a task that needs only the values may take them from a
+`SinkRecords`. A record is made only when it is read. Both classes are sequences of records, so code
+that does not know them works with them too.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ class TimestampType(Enum):
 
 
 class ConnectRecord:
-    """The common base of source and sink records; not made directly.
+    """The common base of source and sink records; it has no instances of its own.
 
     `timestamp` is milliseconds since the epoch or None. A schema of None means schemaless data.
     """
@@ -61,7 +61,7 @@ class ConnectRecord:
 
     @property
     def headers(self) -> ConnectHeaders:
-        """Headers of this record; belongs to it alone."""
+        """Headers of this record; no other record shares them."""
         headers = self._headers
         if headers.__class__ is not ConnectHeaders:
             headers = self._headers = ConnectHeaders(headers)
@@ -69,7 +69,7 @@ class ConnectRecord:
 
     @property
     def has_headers(self) -> bool:
-        """Whether there is any header; cheaper than asking `headers` for its length."""
+        """Whether the record has a header; quicker than the length of `headers`."""
         return self._headers is not None and len(self.headers) > 0
 
     def new_record(  # noqa: PLR0917  # Kafka's order
@@ -85,7 +85,7 @@ class ConnectRecord:
     ) -> Self:
         """Return a record like this one with these parts replaced.
 
-        Without `headers` this record's are copied; given ones are copied too, so that no two
+        Without `headers` those of this record are copied; given ones are copied too, so that no two
         records share a collection.
         """
         raise NotImplementedError
@@ -102,7 +102,7 @@ class ConnectRecord:
             return NotImplemented
         return self._parts() == other._parts()
 
-    # Keys and values may be dicts and lists; a record that cannot be hashed must not pretend.
+    # Keys and values may be dicts and lists, so a record has no hash.
     __hash__ = None  # type: ignore[assignment]  # mutable, so it must not be a key
 
     def _parts(self) -> tuple[object, ...]:
@@ -127,11 +127,11 @@ class ConnectRecord:
 
 
 class SourceRecord(ConnectRecord):
-    """Record made by a source task.
+    """A record from a source task.
 
     `source_partition` names a part of the source system, `source_offset` the position in it to
-    resume after; both are maps of JSON primitives, committed once the record is in Kafka. Neither
-    may be changed later: a task that goes on in the same dict would commit where it is by then.
+    resume after; both are maps of JSON primitives, committed once the record is in Kafka. Do not
+    change either one later: the commit would store the changed offset, and records would be lost.
     """
 
     __slots__ = ("source_offset", "source_partition")
@@ -195,10 +195,10 @@ class SourceRecord(ConnectRecord):
 
 
 class SinkRecord(ConnectRecord):
-    """Record consumed from Kafka, given to a sink task.
+    """A record from Kafka for a sink task.
 
-    The `original_…` attributes keep topic, partition and offset as consumed (KIP-793): offset
-    bookkeeping uses them, because transformations can replace the plain ones.
+    The `original_…` attributes keep topic, partition and offset of the consumed record (KIP-793):
+    use them for offsets, because transformations can replace the plain ones.
     """
 
     __slots__ = (
@@ -290,7 +290,7 @@ class SinkRecord(ConnectRecord):
 
 
 def without_headers(records: Iterable[ConnectRecord]) -> bool:
-    """Whether it is certain that no record has headers; quicker than to ask each of them."""
+    """Return whether certainly no record has headers; quicker than asking each record."""
     return not any([record._headers for record in records])  # noqa: SLF001, C419  ours, and hot
 
 
@@ -298,7 +298,7 @@ R = TypeVar("R", SourceRecord, SinkRecord)
 
 
 class _Records(Sequence[R], Generic[R]):
-    """`values` are those of the records, in their order; neither may be changed."""
+    """A sequence of records; `values` are theirs, in their order. Do not change either one."""
 
     __slots__ = ("_made", "values")
 
@@ -310,7 +310,7 @@ class _Records(Sequence[R], Generic[R]):
         raise NotImplementedError
 
     def _records(self) -> list[R]:
-        """Return the records; the same objects each time."""
+        """Return the records, the same objects each time."""
         if self._made is None:
             self._made = self._make()
         return self._made
@@ -333,10 +333,10 @@ class _Records(Sequence[R], Generic[R]):
 
 
 class SourceRecords(_Records[SourceRecord]):
-    """Records of one source partition for one topic, whose schemas and timestamp are the same.
+    """Records of one source partition for one topic, with the same schemas and timestamp.
 
-    `source_offsets` and `keys` are as long as `values`; `keys` None means no keys. Of the offsets
-    mostly only the last one is looked at, so they may be a sequence that makes them when asked.
+    `source_offsets` and `keys` are as long as `values`; `keys` None means no keys. Often only the
+    last offset is read, so `source_offsets` may be a sequence that makes them on access.
     """
 
     __slots__ = (
@@ -390,7 +390,7 @@ class SourceRecords(_Records[SourceRecord]):
             keys=self.keys[index],
             timestamp=self.timestamp,
         )
-        # Records are distinguished by identity.
+        # Code compares records by identity, so a part has the same objects.
         part._made = None if self._made is None else self._made[index]
         return part
 
@@ -406,12 +406,12 @@ class SourceRecords(_Records[SourceRecord]):
 
 
 class SinkRecords(_Records[SinkRecord]):
-    """Records as the worker gives them to `put`, when nothing had to be done to any of them."""
+    """Records as the worker gives them to `put` when no step before had to change a record."""
 
     __slots__ = ("_maker",)
 
     def __init__(self, values: Sequence[object], make: Callable[[], list[SinkRecord]]) -> None:
-        """`make` returns a record for each value; it is called at most once."""
+        """Keep `make`, which returns a record for each value; it is called at most once."""
         super().__init__(values)
         self._maker = make
 

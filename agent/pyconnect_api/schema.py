@@ -35,7 +35,7 @@ class Type(Enum):
     MAP = "map"
     STRUCT = "struct"
 
-    # Enum's own hash runs in Python; members are singletons, so identity serves.
+    # Enum's own hash is slow Python code; members are singletons, so identity is enough.
     __hash__ = object.__hash__
 
     def __str__(self) -> str:
@@ -48,7 +48,7 @@ class Type(Enum):
 
 _COMPLEX_TYPES = (Type.ARRAY, Type.MAP, Type.STRUCT)
 
-# A logical type is known by its schema's name alone; see `logical`.
+# Only the name of a schema makes its type logical; see `logical`.
 DECIMAL_NAME = "org.apache.kafka.connect.data.Decimal"
 DATE_NAME = "org.apache.kafka.connect.data.Date"
 TIME_NAME = "org.apache.kafka.connect.data.Time"
@@ -65,7 +65,7 @@ class Field:
 
 
 class Schema:
-    """Type of a value, whether it may be None, and what is known about its meaning.
+    """Type of a value, whether it may be None, and its meaning.
 
     Equality and hash cover every attribute, documentation and defaults included.
     `parameters` is None rather than an empty mapping.
@@ -113,10 +113,10 @@ class Schema:
         key_schema: "Schema | None" = None,
         value_schema: "Schema | None" = None,
     ) -> None:
-        """Take the parts as they are; `SchemaBuilder` is the checked way to make a schema."""
+        """Take the parts without checks; `SchemaBuilder` checks them."""
         members = tuple(fields)
         frozen_parameters = MappingProxyType(dict(parameters)) if parameters else None
-        # The default may be a list or a dict, which have no hash: it takes part in equality only.
+        # The default counts only for equality, because a list or a dict has no hash.
         hashed = None if frozen_parameters is None else frozenset(frozen_parameters.items())
         own_hash = hash(
             (type, optional, name, version, doc, hashed, members, key_schema, value_schema)
@@ -165,7 +165,7 @@ class Schema:
 
     @property
     def value_schema(self) -> "Schema | None":
-        """Schema of a MAP's values or an ARRAY's elements, None when not inferable."""
+        """Schema of a MAP's values or an ARRAY's elements, None when it could not be inferred."""
         if self.type is not Type.MAP and self.type is not Type.ARRAY:
             raise DataException("Cannot look up value schema on non-array and non-map type")
         return self._value_schema
@@ -230,7 +230,7 @@ class StructValue:
         raise NotImplementedError
 
     def stored_values(self) -> Sequence[object]:
-        """Return the fields' values in order, None where none was put; not to be changed."""
+        """Return the fields' values in order, None where there is none; do not change them."""
         raise NotImplementedError
 
     def validate(self) -> None:
@@ -251,7 +251,7 @@ pair_of: Callable[[tuple[Schema | None, object]], SchemaAndValue] = partial(
 """Same as `SchemaAndValue(*pair)` in a third of the time, for converters' hot paths."""
 
 NULL = SchemaAndValue(None, None)
-"""No schema and no value: what a Kafka null is read as."""
+"""The schema and value of a Kafka null: neither."""
 
 
 def renamed_schema(
@@ -262,9 +262,9 @@ def renamed_schema(
     optional: bool | None = None,
     default: object = None,
 ) -> Schema:
-    """Return the schema with another name, version and default; `optional` None keeps that.
+    """Return the schema with another name, version and default; `optional` None keeps its own.
 
-    Nothing is checked: a default that is a Struct, which a builder refuses, stays possible.
+    There are no checks, so a default that is a Struct, which a builder refuses, is possible.
     """
     is_container = schema.type in {Type.ARRAY, Type.MAP}
     return Schema(

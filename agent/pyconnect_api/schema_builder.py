@@ -1,7 +1,7 @@
-"""Builds schemas step by step, refusing contradictions as they appear.
+"""Builds schemas step by step and refuses contradictions as they appear.
 
 Corresponds to `org.apache.kafka.connect.data.SchemaBuilder`. A builder is not itself a schema:
-`build()` makes one; where a schema is expected inside another, a builder is built on the spot.
+`build()` makes one. A builder in the place of an inner schema is built automatically.
 """
 
 from collections.abc import Mapping
@@ -78,7 +78,7 @@ class SchemaBuilder:
 
     @classmethod
     def array(cls, value_schema: "Schema | SchemaBuilder") -> Self:
-        """Start an ARRAY schema of such elements."""
+        """Start an ARRAY schema with the schema of its elements."""
         builder = cls(Type.ARRAY)
         builder._value_schema = _built(value_schema, "valueSchema cannot be null.")
         return builder
@@ -87,7 +87,7 @@ class SchemaBuilder:
     def map(
         cls, key_schema: "Schema | SchemaBuilder", value_schema: "Schema | SchemaBuilder"
     ) -> Self:
-        """Start a MAP schema of such keys and values."""
+        """Start a MAP schema with the schemas of its keys and values."""
         builder = cls(Type.MAP)
         builder._key_schema = _built(key_schema, "keySchema cannot be null.")
         builder._value_schema = _built(value_schema, "valueSchema cannot be null.")
@@ -106,7 +106,7 @@ class SchemaBuilder:
         return self
 
     def default(self, value: object) -> Self:
-        """Set the default; it must fit type and optionality as set so far."""
+        """Set the default; it must fit the type and optionality set before."""
         _check_unset("default", self._default, value)
         if self._type is Type.STRUCT and value is not None:
             # The struct's schema could not contain the default, so the two would never be equal.
@@ -133,17 +133,17 @@ class SchemaBuilder:
         return self
 
     def parameter(self, name: str, value: str) -> Self:
-        """Set one parameter, replacing an earlier one of that name."""
+        """Set one parameter; it replaces an earlier one of that name."""
         self._parameters[name] = value
         return self
 
     def parameters(self, parameters: Mapping[str, str]) -> Self:
-        """Set several parameters; none at all leaves the schema without parameters."""
+        """Set several parameters; an empty mapping leaves the schema without parameters."""
         self._parameters.update(parameters)
         return self
 
     def field(self, name: str, schema: "Schema | SchemaBuilder") -> Self:
-        """Append a member to a STRUCT schema; its name is new and not empty."""
+        """Append a member to a STRUCT schema; its name must be new and not empty."""
         if self._type is not Type.STRUCT:
             raise SchemaBuilderException(f"Cannot create fields on type {self._type}")
         if not name:
@@ -157,7 +157,7 @@ class SchemaBuilder:
         return self
 
     def build(self) -> Schema:
-        """Return the schema as described so far."""
+        """Return the schema with the parts set so far."""
         return Schema(
             self._type,
             optional=bool(self._optional),

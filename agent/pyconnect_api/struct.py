@@ -15,11 +15,11 @@ Value = TypeVar("Value")
 
 
 class Struct(StructValue):
-    """Values of a STRUCT schema's fields; fields not put yet hold None.
+    """Values of a STRUCT schema's fields; a field without a value holds None.
 
-    `get_int8` to `get_struct` return what was put, without the schema's default, None if nothing
-    was. They and `put` raise DataException for a field that the schema does not have, and for a
-    value or getter of another type.
+    `get_int8` to `get_struct` return the stored value without the schema's default, or None. They
+    and `put` raise DataException for a field that the schema does not have, and for a value or
+    getter of another type.
     """
 
     __slots__ = ("_schema", "_values")
@@ -38,7 +38,7 @@ class Struct(StructValue):
         """
         if schema.type is not Type.STRUCT:
             raise DataException(f"Not a struct schema: {schema}")
-        # Past the constructor, which would make a list of its own for each record.
+        # The constructor would make a list of its own for each record.
         struct = cls.__new__(cls)
         struct._schema = schema  # noqa: SLF001  of this very class
         struct._values = values  # noqa: SLF001  likewise
@@ -46,7 +46,7 @@ class Struct(StructValue):
 
     @classmethod
     def all_of_checked(cls, schema: Schema, rows: Iterable[list[object]]) -> "list[Struct]":
-        """Make a struct of each row, as `of_checked` does of one."""
+        """Make a struct of each row, as `of_checked` makes one."""
         if schema.type is not Type.STRUCT:
             raise DataException(f"Not a struct schema: {schema}")
         structs, new = [], cls.__new__
@@ -74,11 +74,11 @@ class Struct(StructValue):
         return found.schema.default if value is None else value
 
     def get_without_default(self, field: str | Field) -> object:
-        """Return what was put, None if nothing was."""
+        """Return the stored value, None if there is none."""
         return self._values[self._found(field).index]
 
     def stored_values(self) -> list[object]:
-        """Return the fields' values in order, None where none was put; not to be changed."""
+        """Return the fields' values in order, None where there is none; do not change them."""
         return self._values
 
     # The typed getters check the schema's type and leave defaults out, as Kafka's do.
@@ -137,8 +137,8 @@ class Struct(StructValue):
             return NotImplemented
         return self._schema == other._schema and self._values == other._values
 
-    # Usable as a map's key, as in Kafka; after a change of the key its entry is lost.
-    # Lists and maps have no hash: they take part in equality only.
+    # A struct can be a map's key, as in Kafka; after a change of the key its entry is lost. Lists
+    # and maps have no hash, so they count for equality only.
     def __hash__(self) -> int:
         scalars = tuple(v for v in self._values if not isinstance(v, list | dict))
         return hash((self._schema, scalars))

@@ -4,9 +4,9 @@ Corresponds to Kafka Connect's ``Task``, ``SourceTask`` (KIP-618), ``SinkTask`` 
 contexts and ``OffsetStorageReader``; ``SinkTaskContext.is_closing`` is KIP-275, which Kafka does
 not have.
 
-Threads: each task has a process of its own, and the worker calls it from that process's main
-thread only, except ``SourceTask.commit`` and ``SourceTask.commit_record``, which an at-least-once
-source task may get from another thread.
+Threads: each task has a process of its own, and the worker calls it only from that process's main
+thread. For an at-least-once source task, another thread may call ``SourceTask.commit`` and
+``SourceTask.commit_record``.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ SourceOffset: TypeAlias = Mapping[str, object]
 class OffsetStorageReader(ABC):
     """Looks up the offsets that were last committed for source partitions.
 
-    Reads go to the store, never to offsets that are still to be flushed. Integers come back as
-    ``int`` whatever their original width.
+    Reads go to the store, never to offsets that are not flushed yet. Integers come back as
+    ``int``, also those of 8 to 32 bits.
     """
 
     @abstractmethod
@@ -92,7 +92,7 @@ class Versioned:
     def version(self) -> str:
         """Return the version shown by the REST API.
 
-        By default that of the module (``__version__`` of its top-level package) or else of its
+        By default ``__version__`` of the module's top-level package, else the version of its
         distribution, ``undefined`` when there is neither.
         """
         package = type(self).__module__.partition(".")[0]
@@ -116,7 +116,7 @@ class Task(Versioned, ABC):
     """The values of `config_class` after `start`; annotate it with that class."""
 
     def start(self, props: Mapping[str, str]) -> None:
-        """Acquire what the task needs; an exception makes the task FAILED.
+        """Acquire the task's resources; an exception makes the task FAILED.
 
         ``props`` is one of the configurations that ``task_configs`` returned, with references to
         config providers resolved. The default sets `config`; an override calls it first.
@@ -125,10 +125,9 @@ class Task(Versioned, ABC):
             self.config = parse_config(self.config_class, props)
 
     def stop(self) -> None:
-        """Release what the task acquired; by default nothing.
+        """Release the task's resources; by default nothing.
 
-        Called once at the end, also when `start` raised. Must not rely on having been
-        started.
+        Called once at the end, also when `start` raised, so it must not rely on a complete `start`.
         """
 
 
@@ -143,8 +142,8 @@ class TransactionContext(ABC):
     def commit_transaction(self, record: SourceRecord | None = None) -> None:
         """Commit after the batch being polled, or after ``record`` of that batch.
 
-        ``record`` must be in the batch that ``poll`` returns next. Asking for a commit and an
-        abort at the same place makes the task fail.
+        ``record`` must be in the batch that ``poll`` returns next. A commit and an abort at the
+        same place fail the task.
         """
 
     @overload
@@ -155,20 +154,20 @@ class TransactionContext(ABC):
     def abort_transaction(self, record: SourceRecord | None = None) -> None:
         """Abort after the batch being polled, or after ``record`` of that batch.
 
-        The records since the last boundary are discarded; their source offsets are committed all
-        the same, so they are not read again.
+        The records since the last boundary are discarded. Their source offsets are committed, so
+        the records are not read again.
         """
 
 
 class StopSignal(Protocol):
-    """The part of ``threading.Event`` a task needs."""
+    """The part of ``threading.Event`` that a task needs."""
 
     def is_set(self) -> bool:
         """Return whether the worker has asked the task to end."""
         ...
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait up to ``timeout`` seconds for it, without limit if None; return `is_set`."""
+        """Wait for the signal for ``timeout`` seconds, without limit if None; return `is_set`."""
         ...
 
 
@@ -177,7 +176,7 @@ class TaskContext:
 
     @cached_property
     def metrics(self) -> PluginMetrics:
-        """Counters and gauges of the task's own, in the worker's exposition."""
+        """Counters and gauges of this task, exposed together with the worker's metrics."""
         return PluginMetrics()
 
 
@@ -187,8 +186,8 @@ class SourceTaskContext(TaskContext, ABC):
     stop_requested: StopSignal
     """Set once the worker asks the task to end; wait on it instead of sleeping in ``poll``.
 
-    The worker cannot interrupt a blocking ``poll``: one that lasts beyond
-    ``task.shutdown.graceful.timeout.ms`` gets its process killed.
+    The worker cannot interrupt a blocking ``poll``: if it lasts beyond
+    ``task.shutdown.graceful.timeout.ms``, the task's process is killed.
     """
 
     @abstractmethod
@@ -203,7 +202,7 @@ class SourceTaskContext(TaskContext, ABC):
     @property
     @abstractmethod
     def transaction_context(self) -> TransactionContext | None:
-        """The task's hold on transactions, None unless ``transaction.boundary=connector``."""
+        """The means to end transactions, None unless ``transaction.boundary=connector``."""
 
 
 class SourceTask(Task):
@@ -223,33 +222,33 @@ class SourceTask(Task):
     def poll(self) -> Sequence[SourceRecord] | None:
         """Return new records, or None or an empty sequence when there are none.
 
-        Should wait briefly (a second or less) when there is nothing to read, because it is called
+        Wait briefly (a second or less) when there is nothing to read, because the worker calls
         again at once. RetriableException counts as None; any other exception fails the task.
         """
 
     def commit(self) -> None:
-        """Learn that the offsets of all records acknowledged so far were committed.
+        """Get notice that the offsets of all records acknowledged so far were committed.
 
         Errors are logged and ignored.
         """
 
     def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
-        """Learn that a record is done, in the form it had before transformations.
+        """Get notice that a record is done, in its form before transformations.
 
-        ``metadata`` is None when the record was dropped by a transformation or skipped under
+        ``metadata`` is None when a transformation dropped the record or it was skipped under
         ``errors.tolerance=all``. Errors are logged and ignored.
         """
 
 
 class ErrantRecordReporter(ABC):
-    """Takes records a sink task could not deliver (KIP-610)."""
+    """Takes records that a sink task cannot deliver (KIP-610)."""
 
     @abstractmethod
     def report(self, record: SinkRecord, error: Exception) -> Future[None]:
         """Report ``record`` and return a future that is done once the report is durable.
 
-        Waiting for it is optional: the worker does so before it commits the record's offset. With
-        ``errors.tolerance=none`` it raises ConnectException after reporting.
+        Waiting for the future is optional: the worker waits before it commits the record's offset.
+        With ``errors.tolerance=none`` this method raises ConnectException after reporting.
         """
 
 
@@ -260,7 +259,7 @@ class SinkTaskContext(TaskContext, ABC):
     """True only during a ``pre_commit`` (and the ``flush`` it calls) that is made because the given
     partitions are about to be closed: in a rebalance or at the end of the task (KIP-275).
 
-    A sink that buffers should then finish what it holds of these partitions, for it will not see
+    A sink that buffers should then write its records of these partitions, because it will not get
     them again. False in periodic commits, in ``put``, ``open``, ``close``, ``start`` and ``stop``.
     """
 
@@ -284,10 +283,10 @@ class SinkTaskContext(TaskContext, ABC):
         offset: int | None = None,
         /,
     ) -> None:
-        """Set where to continue from the next poll on, or right after ``open``.
+        """Set the offset to continue from at the next poll, or right after ``open``.
 
-        An offset is that of the next record to be read, from 0. For sinks that keep their own
-        record of what they stored.
+        The offset is that of the next record to be read, from 0. For sinks that store their offsets
+        themselves.
         """
 
     @abstractmethod
@@ -318,7 +317,7 @@ class SinkTaskContext(TaskContext, ABC):
 
     @abstractmethod
     def request_commit(self) -> None:
-        """Ask for an offset commit soon; a hint, the worker decides."""
+        """Ask for an offset commit soon; the worker may ignore it."""
 
     @abstractmethod
     def errant_record_reporter(self) -> ErrantRecordReporter | None:
@@ -348,14 +347,14 @@ class SinkTask(Task):
     def put(self, records: Sequence[SinkRecord]) -> None:
         """Take the next records, often none, at most ``max.poll.records`` (500); may buffer them.
 
-        Mostly they are a `SinkRecords`, whose values can be had without the records.
+        Mostly they are a `SinkRecords`, whose values are available without making records.
 
         RetriableException: the same batch is offered again later. Any other exception fails the
         task.
         """
 
     def flush(self, current_offsets: Mapping[TopicPartition, int]) -> None:
-        """Make everything `put` accepted so far durable; an exception stops the commit.
+        """Make all records that `put` accepted so far durable; an exception stops the commit.
 
         ``current_offsets`` maps each partition to the offset that would be committed: one after
         its last accepted record.
@@ -370,8 +369,8 @@ class SinkTask(Task):
         committed offset. An error does not fail the task: nothing is committed, and the records
         since the last commit are delivered again.
         Return an empty mapping when the sink keeps its offsets itself. Use the records'
-        ``original_topic``, ``original_kafka_partition`` and ``original_kafka_offset``: what
-        transformations made of them does not count here.
+        ``original_topic``, ``original_kafka_partition`` and ``original_kafka_offset``, because
+        transformations may have changed the others.
         """
         self.flush(current_offsets)
         return current_offsets
@@ -380,7 +379,7 @@ class SinkTask(Task):
         """Prepare for records of newly assigned partitions."""
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
-        """Release what belongs to partitions that are taken away.
+        """Release the resources of partitions that are taken away.
 
-        Discard what is still buffered of them without storing it: another task may own them.
+        Discard their buffered records without writing them: another task may own the partitions.
         """

@@ -44,7 +44,7 @@ class Transformation(ABC, Generic[R]):
         return None
 
     def close(self) -> None:
-        """Release what was acquired; no further calls follow."""
+        """Release all resources; no further calls follow."""
 
 
 class Predicate(ABC, Generic[R]):
@@ -66,4 +66,4 @@ class Predicate(ABC, Generic[R]):
         return None
 
     def close(self) -> None:
-        """Release what was acquired; no further calls follow."""
+        """Release all resources; no further calls follow."""

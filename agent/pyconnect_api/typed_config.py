@@ -1,7 +1,6 @@
 """Settings as a dataclass: its annotations make the ConfigDef, its instances hold the values.
 
-Kafka has no counterpart; the result is an ordinary `ConfigDef`, so validation and the REST API do
-not know the difference.
+Kafka has no counterpart; the result is an ordinary `ConfigDef` for validation and the REST API.
 
     @dataclass(frozen=True, kw_only=True)
     class SinkConfig:
@@ -51,7 +50,7 @@ def setting(
     validator: Validator | None = None,
     importance: Importance = Importance.MEDIUM,
     group: str | None = None,
-) -> Any:  # a field of any type, as of `dataclasses.field`
+) -> Any:  # Any, so that it fits each annotation, as `dataclasses.field` does
     """Return the field of a dataclass for one setting; without `default` it is required.
 
     ``key`` is the name in configs, by default the field's name with dots for underscores. The type
@@ -68,7 +67,7 @@ def setting(
         "documentation": documentation,
         "group": group,
     }
-    # A copy for each instance: a list that one task changes is not another's.
+    # Each instance gets a copy, so that a task's change does not reach another instance.
     factory: Any = dataclasses.MISSING
     if isinstance(default, list):
         factory, default = lambda: list(described["default"]), NO_DEFAULT  # type: ignore[call-overload]  # a list
@@ -83,8 +82,8 @@ def setting(
 def config_def(config_class: type) -> ConfigDef:
     """Return the definition of a dataclass's settings, in the order of its fields.
 
-    Raises TypeError for a class that is no dataclass, and for a field without `setting`, with an
-    annotation that is no setting's type, or with bounds that are not of a number.
+    Raises TypeError for a class that is not a dataclass, and for a field without `setting`, with an
+    annotation that is not the type of a setting, or with bounds of a type other than a number.
     """
     if not dataclasses.is_dataclass(config_class):
         raise TypeError(f"{config_class.__qualname__} is no dataclass: write @dataclass before it")
@@ -126,7 +125,7 @@ def parse_config(config_class: type[Typed], props: Mapping[str, object]) -> Type
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Rules:
-    """Validators in order; ``optional``: None is valid and none of them is asked."""
+    """Validators in order; ``optional``: None is valid without asking them."""
 
     rules: tuple[Validator, ...]
     optional: bool

@@ -33,16 +33,16 @@ _BINARY32 = BinaryLayout(">f")
 
 
 def validate_value(schema: Schema, value: object, field: str | None = None) -> object:
-    """Return the value in the form records hold it, or raise DataException.
+    """Return the value in the form that records have, or raise DataException.
 
     `bytearray` and `memoryview` become `bytes`, tuples lists, FLOAT32 values are rounded to
-    binary32; anything else is returned as it is. `field` names the place in the message.
+    binary32; other values are returned unchanged. `field` names the place in the message.
     """
     return _validated(schema, value, "value" if field is None else f'field: "{field}"')
 
 
 def fits_class(schema: Schema, value: object) -> bool:
-    """Return whether the value's class is one of the schema's, logical or base, looking no deeper.
+    """Return whether the value's class is one of the schema's, logical or base; elements count not.
 
     `value` is not None.
     """
@@ -55,7 +55,7 @@ def fits_class(schema: Schema, value: object) -> bool:
 def hashable_key(key: object) -> object:
     """Return the form in which a value can be a map's key: arrays become tuples.
 
-    DataException for a map, which has none.
+    DataException for a map, which has no such form.
     """
     if isinstance(key, list | tuple):
         return tuple(map(hashable_key, key))
@@ -92,7 +92,7 @@ def _validated(schema: Schema, value: object, location: str) -> object:
 
 
 def _is_instance(value: object, classes: tuple[type, ...]) -> bool:
-    # bool is an int, and datetime a date, to Python; neither is to Kafka.
+    # In Python bool is an int, and datetime a date; in Kafka they are not.
     found = value.__class__
     if found is bool or found is datetime:
         return found in classes
@@ -221,9 +221,9 @@ def kept_number(digits: Decimal | int) -> float | int | Decimal:
         lowest, highest = INTEGER_RANGES[Type.INT64]
         return digits if lowest <= digits <= highest else Decimal(digits)
     number, count = float(digits), len(digits.as_tuple().digits)
-    # Up to 15 digits the nearest double gives them back.
+    # The nearest double keeps up to 15 digits.
     if count <= 15 and -300 < digits.adjusted() < 300:
         return number
-    # More digits are kept if they are the shortest or the first ones of the double's own.
+    # More digits are kept if they are the shortest digits of the double, or its first ones.
     is_kept = digits in (Decimal(repr(number)), Context(prec=count).plus(Decimal(number)))
     return number if is_kept else digits

@@ -2,14 +2,14 @@
 
 Corresponds to the parser inside `org.apache.kafka.connect.data.Values`:
 
-- `null`, `true`, `false` alone are those; blanks around them are allowed;
+- `null`, `true`, `false` alone have these values; blanks around them are allowed;
 - `[…]` and `{…}` are arrays and maps; strings inside are quoted;
 - `yyyy-MM-dd`, `HH:mm:ss.SSSZ`, `yyyy-MM-ddTHH:mm:ss.SSSZ` are Date, Time, Timestamp, in UTC;
 - numbers are the smallest integer type that holds them, else FLOAT32 (losing digits), FLOAT64
   if that is not finite, else Decimal;
-- everything else, and everything with a mistake in it, is a STRING: the whole text.
+- every other text, also one with a mistake, is a STRING: the whole text.
 
-Unlike Kafka, what follows a complete value makes the whole text a STRING instead of being dropped
+Unlike Kafka, text after a complete value makes the whole text a STRING instead of being dropped
 (`8080:tcp`), dates are not read leniently (`2020-13-45` is a STRING), blanks inside quotes stay,
 and values of one base type but different meaning have no common schema.
 """
@@ -68,7 +68,7 @@ def parse_string(text: str | None) -> SchemaAndValue:
         if parser.only_blanks_left():
             return found
     except (DataException, RecursionError):
-        # Not an error: a text that is no value is a string.
+        # Not an error: a text that is not a value is a string.
         pass
     return SchemaAndValue(STRING_SCHEMA, text)
 
@@ -219,7 +219,7 @@ def _number(token: str) -> SchemaAndValue:
 
 
 def _common_schema(elements: Iterable[SchemaAndValue]) -> Schema | None:
-    """Return the schema all elements fit, nulls aside; None if there is none."""
+    """Return the schema that all elements fit, except nulls; None if there is none."""
     common: Schema | None = None
     for schema, _ in elements:
         if schema is None or schema == common:
@@ -234,10 +234,10 @@ def _common_schema(elements: Iterable[SchemaAndValue]) -> Schema | None:
 
 
 def _aligned(schema: Schema | None, elements: Iterable[SchemaAndValue]) -> list[object]:
-    """Return the values in the common type; Kafka refuses null beside a common schema."""
+    """Return the values in the common type; as in Kafka, null beside a common schema is refused."""
     if schema is None:
         return [element.value for element in elements]
-    # Numbers where the common type is one.
+    # With a numeric common type all values are numbers.
     values: list[Any] = [element.value for element in elements]
     if None in values:
         raise DataException("Unable to convert a null value to a schema that requires a value")

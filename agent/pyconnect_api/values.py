@@ -1,7 +1,7 @@
 """Conversions between the types of values, and their text form.
 
 Corresponds to `org.apache.kafka.connect.data.Values`; parsing is in `value_parser`. Where Kafka
-decides by a number how to print a temporal, the value's class decides here, always in UTC.
+chooses the form of a temporal's text by a number, the value's class decides here, always in UTC.
 Conversions raise DataException when there is no result.
 """
 
@@ -62,7 +62,7 @@ _WITH_BACKSLASH = r"\\\g<0>"
 def convert_to_string(schema: Schema | None, value: object) -> str | None:
     """Return the text form; None stays None.
 
-    Strings are verbatim at the top and quoted inside lists, maps and structs; bytes are base64;
+    Strings are unchanged at the top and quoted inside lists, maps and structs; bytes are base64;
     `[a,b]`, `{k:v}` and `{"field":v}` have no blanks; None inside is `null`.
     """
     return None if value is None else _text(schema, value, embedded=False)
@@ -130,7 +130,7 @@ def convert_to_map(schema: Schema | None, value: object) -> dict[object, object]
 
 
 def convert_to_struct(schema: Schema | None, value: object) -> Struct:  # noqa: ARG001  # as its siblings
-    """Return the struct; nothing else can become one."""
+    """Return the struct; values of other types are refused."""
     if isinstance(_not_none(value), Struct):
         return value  # type: ignore[return-value]  # checked just above
     raise _inconvertible(value, "Schema{STRUCT}")
@@ -175,7 +175,7 @@ def convert_to_timestamp(schema: Schema | None, value: object) -> datetime:
 def convert_to_decimal(schema: Schema | None, value: object, scale: int) -> Decimal:  # noqa: ARG001  # as its siblings
     """Return the decimal of a number, of text, or of unscaled bytes.
 
-    `scale` serves bytes only; a number keeps its own, a float that of its text.
+    `scale` is for bytes only; a number keeps its own scale, a float the scale of its text.
     """
     match _not_none(value):
         case Decimal():
@@ -252,20 +252,20 @@ def _narrowed(schema: Schema | None, value: object, target: Type) -> int | None:
 
 
 def _wrapped(number: int, target: Type) -> int:
-    """Keep the low bits, as a narrowing cast of Java does."""
+    """Keep the low bits, as a narrowing cast in Java does."""
     lowest, highest = INTEGER_RANGES[target]
     return (number - lowest & (highest - lowest)) + lowest
 
 
 def _as_integer(schema: Schema | None, value: object) -> int:
-    """Return the number without its fraction; of more than 64 bits the low ones."""
+    """Return the number without its fraction; for more than 64 bits the low ones."""
     match value:
         case bool():
             pass
         case int():
             return value
         case float():
-            # As Java: NaN is 0, and a number that is too large is the largest.
+            # As in Java: NaN is 0, and a number that is too large becomes the largest one.
             lowest, highest = INTEGER_RANGES[Type.INT64]
             if not isfinite(value):
                 return 0 if isnan(value) else highest if value > 0 else lowest
@@ -288,7 +288,7 @@ def _as_integer(schema: Schema | None, value: object) -> int:
 def _low_bits(number: Decimal) -> int:
     """Return the low 64 bits of a number without its fraction, as BigDecimal.longValue.
 
-    A few characters can stand for more digits than memory holds: those are never made.
+    A short text such as 1E+999999999 has more digits than memory holds: they are never made.
     """
     exponent = number.as_tuple().exponent
     # 10 to the power of 64 is a multiple of 2 to the power of 64.

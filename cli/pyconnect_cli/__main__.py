@@ -1,4 +1,4 @@
-"""Entry point of `pyconnect`: what must be quick is answered before the parser is imported."""
+"""Entry point of `pyconnect`; help, version and completion come without importing the parser."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from types import FrameType
 
 from pyconnect_cli.render.streams import prepare_streams, tell, write_data
 
-# As `errors.ExitCode`, which is not imported before its time.
+# The value of `errors.ExitCode.INTERRUPTED`: `errors` is imported later, to start fast.
 INTERRUPTED = 130
 OUTPUT_LOST = 74
 FEW_COLLECTIONS = 200_000
-"""New objects before Python looks for garbage; its default of 700 is reached by each import."""
+"""New objects before Python collects garbage; each import reaches the default of 700."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -47,11 +47,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, _interrupt)
         if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
-            # A terminal that goes away; nohup has it ignored.
+            # The terminal is gone; nohup ignores this signal.
             signal.signal(signal.SIGHUP, _interrupt)
         code = run(words)
     except KeyboardInterrupt:
-        # Before `run` could take it, or while it closed what it had opened.
+        # The signal came before `run` handles it, or while `run` closed its resources.
         tell("error: interrupted")
         code = INTERRUPTED
     finally:
@@ -61,18 +61,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _leave(_signal: int, _frame: FrameType | None) -> None:
-    """End at once, while nothing has begun or all is done: an import would show a traceback."""
+    """End at once, before the work starts or after it ended: an import would show a traceback."""
     os.write(2, b"error: interrupted\n")
     os._exit(INTERRUPTED)
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    """End as Ctrl-C does, so that locks, levels and summaries are left in order."""
+    """End as Ctrl-C does, so that locks are released, levels are set back and summaries written."""
     raise KeyboardInterrupt
 
 
 def command() -> None:
-    """Run the command line of this process, without the costs of a long life.
+    """Run the command line of this process, with few garbage collections and a quick end.
 
     Most commands end before garbage would fill memory. The interpreter's own end, which releases
     each module, takes as long as its start, so only exit handlers and streams are ended in order.

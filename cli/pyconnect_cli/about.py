@@ -1,4 +1,4 @@
-"""`pyconnect help TOPIC`, `version` and `completion SHELL`: the command about itself."""
+"""`pyconnect help TOPIC`, `version` and `completion SHELL`: facts about the command itself."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class NounGroup(SharedOptions, TyperGroup):
         return [*super().get_params(ctx), *self.shared_options()]
 
     def page(self, ctx: Context) -> HelpPage:
-        """Return the help page; of a noun without verbs with the whole help of its function."""
+        """Return the help page; a noun without verbs has the whole help of its function."""
         self.subcommand_metavar = "[VERB]" if self.invoke_without_command else "VERB [ARGUMENTS]…"
         page = super().page(ctx)
         whole = inspect.getdoc(self.callback) if self.callback else None
@@ -82,7 +82,7 @@ class NounGroup(SharedOptions, TyperGroup):
         return super().resolve_command(ctx, args)
 
     def sections(self, ctx: Context) -> Sections:
-        """Return the verbs, whose options are their own, and those of a noun that acts itself."""
+        """Return the verbs; for a noun that acts itself also the options."""
         own = records_of(super().get_params(ctx), ctx)
         records = [record for record in own if record[0] != "-h, --help"]
         verbs = [(name, summary(verb)) for name, verb in self.commands.items() if not verb.hidden]
@@ -104,7 +104,7 @@ class RootGroup(NounGroup):
         return None if noun is None else load_noun(noun)
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Find the noun. A verb before its noun is understood, unless it changes something."""
+        """Find the noun, also behind its verb unless the verb changes something."""
         line = None if find_noun(args[0]) else meant_line(args)
         if line and known_commands()[line[0]].verbs[line[1]].changes:
             raise UsageError(
@@ -226,7 +226,7 @@ def import_noun(noun: Noun) -> Any:
 
 
 def adopt(app: typer.Typer) -> None:
-    """Give a plain typer app our classes, where it chose none itself."""
+    """Give a plain typer app our classes where it has no other classes."""
     app.rich_markup_mode = None
     app.pretty_exceptions_enable = False
     app._add_completion = False  # noqa: SLF001 - typer has no other way once the app exists
@@ -299,7 +299,7 @@ def _run_once(session: Session, arguments: Sequence[str]) -> int:
             return report(session, kind(f"{fault.filename}: {fault.strerror}"))
         if fault.errno not in UNWRITABLE:
             return report(session, internal_fault(fault))
-        # The parser prints its help texts itself.
+        # The parser itself prints help texts.
         discard(sys.stdout)
         broken = isinstance(fault, BrokenPipeError)
         return ExitCode.OK if broken else report(session, unwritten_error(fault))
@@ -386,7 +386,7 @@ def report(session: Session, error: PyconnectError) -> int:
     try:
         output, debug = session.output, session.settings.debug
     except PyconnectError:
-        # The settings themselves are wrong, and `error` says so.
+        # The settings are not valid, which `error` reports.
         propose = proposer(session.given, session.arguments)
         output, debug = Output(OutputStyle(), propose), bool(session.given.get("debug"))
     if debug:
@@ -437,7 +437,7 @@ def several_contexts(
     for name in contexts:
         files.find_context(name)
     if _taken(arguments, "--textfile")[0]:
-        # Its result would be the last context's only.
+        # The textfile would have the last context's result only.
         raise UsageError("--textfile is for a run on one context", hint="run it for each")
     return contexts, words
 

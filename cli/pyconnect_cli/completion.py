@@ -44,7 +44,7 @@ NAMES_OF_ARGUMENT = {
     "LOGGER": "loggers",
     "CONTEXT": "contexts",
 }
-"""By the metavar of a verb's first argument."""
+"""The kind of names by the metavar of a verb's first argument."""
 NEW_NAMES = frozenset({"connectors create"})
 NAMES_OF_OPTION = {"--context": "contexts", "--to-context": "contexts", "--connector": "connectors"}
 
@@ -60,7 +60,7 @@ HELP = OptionSpec(("--help",), "show the help page")
 
 
 def print_offers(words: Sequence[str]) -> int:
-    """Print the offers; always return 0, because a shell shows anything else."""
+    """Print the offers; always return 0, because a shell would show an error."""
     with contextlib.suppress(Exception):
         for offer in offers(words):
             if offer.word.isprintable():
@@ -124,7 +124,7 @@ class TypedWords:
             self.path = f"{self.path} {verb}"
 
     def option(self, flag: str) -> OptionSpec | None:
-        """Return the option that is known here by this flag."""
+        """Return the option of the typed command, or the global option, with this flag."""
         return next((option for option in self.options if flag in option.flags), None)
 
     @property

@@ -1,4 +1,4 @@
-"""`pyconnect context` and `config`: named clusters, settings in force, trust in project files."""
+"""`pyconnect context` and `config`: clusters by name, settings in force, trust in project files."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def set_context(
     update_user_file(files.user_path, change)
     done = "changed" if exists else "created"
     session.output.message(f"context {name}: {done}{', current' if make_current else ''}")
-    # These options usually concern the command itself.
+    # On the command line these options are usually meant for the command itself.
     for key in ("output", "timeout"):
         if values.get(key):
             session.output.message(

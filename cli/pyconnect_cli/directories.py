@@ -1,7 +1,7 @@
 """The user's directories: of settings, of files that must outlive a run, and of kept names.
 
-The Tab key offers kept names without a request: the last ones that it or a command saw. A file for
-each kind of name and list of addresses; no parser and no HTTP client is imported.
+The Tab key offers kept names without a request: those that it or a command read last. Each kind
+of name and list of addresses has a file. Neither the parser nor an HTTP client is imported.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _TIME_FORMAT = "%Y%m%dT%H%M%S"
 
 
 def user_directory(kind: Literal["config", "state", "cache"], environ: Mapping[str, str]) -> Path:
-    """Return the user's directory of a kind of files; `~` stays where no home is known."""
+    """Return the user's directory of a kind of files; `~` stays if the home is unknown."""
     if given := environ.get(f"XDG_{kind.upper()}_HOME"):
         return Path(given) / "pyconnect"
     if platform == "linux":
-        # As the library says, whose import takes a tenth of the Tab key's time.
+        # The same path as the library's, whose import takes a tenth of the Tab key's time.
         below = {"config": ".config", "state": ".local/state", "cache": ".cache"}[kind]
         return Path(os.path.expanduser(f"~/{below}"), "pyconnect")  # noqa: PTH111 - keeps `~`
     import platformdirs
@@ -54,12 +54,12 @@ def state_directory(environ: Mapping[str, str]) -> Path:
 
 
 def new_identity(now: datetime) -> str:
-    """Return a name that sorts by its time and that no other backup, replay or repair has."""
+    """Return a name that sorts by its time and is unique among backups, replays and repairs."""
     return f"{now.strftime(_TIME_FORMAT)}{now.microsecond:06d}Z-{os.urandom(3).hex()}"
 
 
 def expired(identity: str, now: datetime, days: int = KEPT_DAYS) -> bool:
-    """Whether a name is older than `days`; true for one that is no identity."""
+    """Return whether a name is older than `days`; true for a name that is not an identity."""
     match = IDENTITY.fullmatch(identity)
     if match is None:
         return True
@@ -79,9 +79,9 @@ def cache_of(kind: str, urls: Sequence[str], environ: Mapping[str, str]) -> Path
 
 
 def read_cache(cache: Path) -> tuple[list[str], float]:
-    """Return the kept names and their age in seconds; no names and infinity without a file.
+    """Return the kept names and their age in seconds; without a file no names and infinity.
 
-    A file from the future, of a clock that was wrong, is as old.
+    The age of a file from the future, written by a wrong clock, is infinity too.
     """
     try:
         age_s = time.time() - cache.stat().st_mtime
@@ -92,7 +92,7 @@ def read_cache(cache: Path) -> tuple[list[str], float]:
 
 
 def write_cache(cache: Path, names: Sequence[str]) -> None:
-    """Keep an answer; ignore a directory that cannot be written, because the answer is known."""
+    """Keep an answer; errors of the file system do not matter, because the answer is known."""
     with contextlib.suppress(OSError):
         cache.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         temporary = cache.with_suffix(f".{os.getpid()}")

@@ -64,7 +64,7 @@ class UsageError(PyconnectError):
 
 
 class ContextError(UsageError):
-    """A context file that is wrong, unsafe or lacks what was asked; raised by `contexts`."""
+    """A context file that is wrong or unsafe, or lacks the requested key; raised by `contexts`."""
 
 
 class RejectedRequest(UsageError):
@@ -78,7 +78,7 @@ class NotFound(PyconnectError):
 
 
 class NotAuthenticated(PyconnectError):
-    """The worker, or a proxy before it, wants other credentials; raised by `client`."""
+    """The worker, or a proxy in front of it, requires other credentials; raised by `client`."""
 
     exit_code = ExitCode.NOT_AUTHENTICATED
 
@@ -90,7 +90,7 @@ class Forbidden(PyconnectError):
 
 
 class Conflict(PyconnectError):
-    """HTTP 409 that outlived the retries, or a lock that another run holds."""
+    """HTTP 409 after all retries, or a lock that another run holds."""
 
     exit_code = ExitCode.CONFLICT
 

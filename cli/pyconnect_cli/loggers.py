@@ -94,7 +94,7 @@ def set_level(
     client = _one_worker(session)
     before = {known.name: known.level for known in client.loggers() if known.level}
     try:
-        # Inside `try`: a signal may arrive after the worker set the level and before its answer.
+        # Inside `try`: a signal may arrive when the worker has set the level and not yet answered.
         _set(session, client, logger, wanted, scope.lower())
         session.output.message(f"for {format_duration(seconds)}; Ctrl-C sets it back at once")
         time.sleep(seconds)

@@ -53,7 +53,7 @@ ADDRESSING = (
 BROKERS = ("kafka_bootstrap", "kafka_properties")
 WORKER_FACTS = ("--worker-config", "--worker-property", "--super-user", "--principal", "--host")
 FACTS_TAKEN = r"\bpyconnect (?:acls (?:check|generate|explain)|upgrade(?: plan| run)?(?= --phase))"
-"""Commands that take facts of workers, which are not global options."""
+"""Commands that take facts of workers, which are options of these commands only."""
 
 Given = Mapping[str, object]
 
@@ -83,7 +83,7 @@ def proposer(given: Given, arguments: Sequence[str]) -> Callable[[str], str]:
 
 
 def _joined(command: str, text: str, end: int, words: Sequence[Sequence[str]]) -> str:
-    """Return a command with the words of options that it does not have already."""
+    """Return a command with those of the words that it does not have already."""
     rest, _, _ = text[end:].partition(";")
     missing = [word for pair in words if f"{pair[0]} " not in rest for word in pair]
     return f"{command} {mask_command(missing)}" if missing else command
@@ -111,9 +111,9 @@ if TYPE_CHECKING:
 else:
 
     class kept(cached_property):  # noqa: N801 - as the class that it is
-        """A cached_property without the lock of Python 3.11, which is one for all instances.
+        """A cached_property without the lock of Python 3.11, which all instances share.
 
-        A session whose secret or worker does not come would hold up those of other clusters.
+        With it, one session that waits for a secret or worker would block those of other clusters.
         """
 
         def __get__(self, instance: object, owner: type | None = None) -> object:
@@ -140,9 +140,9 @@ class Session:
         self.heading = ""
         """The name of the context in the output of a command that runs on several."""
         self.changes = False
-        """Whether the command is one that changes what it acts on."""
+        """Whether the command changes its objects."""
         self.live = False
-        """Whether the command owns the whole screen, on which a message would be out of place."""
+        """Whether the command owns the whole screen, where a message would destroy the picture."""
         self._clients: list[ConnectClient] = []
         self._further: tuple[str, ...] = ()
 
@@ -151,7 +151,7 @@ class Session:
         settings = resolve_settings(self.given, self.environ, working_directory(), self.files)
         for name, secret in (("password", settings.password), ("token", settings.token)):
             if secret and secret.kind == "value" and settings.origins[name] == "flag":
-                # Settings come before the output that they configure.
+                # The settings are read before the output exists, because they configure it.
                 tell(
                     f"warning: other users of this machine can see a {name} on the command line;"
                     f" prefer --{name}-file or --{name}-command"
@@ -179,7 +179,7 @@ class Session:
 
     @kept
     def client(self) -> ConnectClient:
-        """The cluster of the settings, but for addresses that were dead in the last minute."""
+        """The cluster of the settings, without addresses that did not answer in the last minute."""
         from pyconnect_cli.directories import cache_of, read_cache, write_cache
         from pyconnect_cli.rest.client import ConnectClient
         from pyconnect_cli.rest.exchange import DeadAddresses, Exchange
@@ -202,17 +202,17 @@ class Session:
 
     @kept
     def worker(self) -> WorkerInfo:
-        """The first answer about the cluster and a worker of it."""
+        """Version and Kafka cluster of the worker that answers first."""
         return self.client.worker_info()
 
     @kept
     def budget(self) -> Budget:
-        """The time of the whole run; it starts when it is first asked for."""
+        """The time of the whole run, from the first use of this property."""
         return Budget(self.settings.timeout_s)
 
     @kept
     def kafka_security(self) -> Security:
-        """Security of Kafka clients; settings of the file without effect are reported here once."""
+        """Security of Kafka clients; settings of the file without effect are reported once."""
         from pyconnect_cli.settings.given_files import read_security
         from pyconnect_clients.security import Security
 
@@ -257,7 +257,7 @@ class Session:
         self._further = tuple(urls)
 
     def allow_for(self, objects: int) -> None:
-        """Give a batch time for all its objects, unless the user has set the run's time."""
+        """Add time for each object of a batch, unless the user has set the run's time."""
         settings = self.settings
         if settings.origins["timeout"] == NO_ORIGIN:
             self.budget.renew(settings.timeout_s + objects * settings.request_timeout_s)
@@ -273,7 +273,7 @@ class Session:
             yield client
 
     def _keep_names(self, views: Mapping[str, ConnectorView]) -> None:
-        """Keep names for the Tab key, which does not ask clusters that want credentials."""
+        """Keep names for the Tab key, which does not ask clusters that require credentials."""
         from pyconnect_cli.directories import cache_of, write_cache
         from pyconnect_cli.settings.resolved import needs_credentials
 
@@ -292,7 +292,7 @@ class Session:
             self.output.message(text)
 
     def exchange_with(self, url: str) -> Exchange:
-        """Return an exchange with one worker only, one of the addresses in force or another."""
+        """Return an exchange with one worker only, which may be outside the addresses in force."""
         return self.client.exchange.only(url)
 
     def client_of(self, url: str) -> ConnectClient:
@@ -356,7 +356,7 @@ class Session:
 
 
 class _OwnWords:
-    """Standard error for a question of the parser's library, with its complaint in our words."""
+    """Standard error for a question of the parser's library, with our text for a wrong answer."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -378,8 +378,8 @@ def session_of(context: typer.Context) -> Session:
     return session
 
 
-# Settings of the command line and of PYCONNECT_* variables that both clusters share. All others,
-# such as credentials, belong to the first cluster and must not reach the second one.
+# Settings that all clusters of a command share. All others, such as credentials, belong to the
+# first cluster and must not reach the second one.
 OF_EVERY_CLUSTER = frozenset(
     {
         "output", "columns", "no_headers", "timeout", "request_timeout", "yes", "quiet",

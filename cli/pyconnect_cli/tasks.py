@@ -244,7 +244,7 @@ def stacks(context: typer.Context, task: TaskArgument) -> None:
 
 
 def at_owner(session: Session, ask: Callable[[AgentClient], Answer]) -> Answer:
-    """Ask any worker in force; if it names the task's worker, ask that one, once."""
+    """Ask a worker in force; if it names the worker that runs the task, ask that worker once."""
     try:
         return ask(AgentClient(session.client.exchange))
     except RunsElsewhere as elsewhere:
@@ -255,7 +255,7 @@ def at_owner(session: Session, ask: Callable[[AgentClient], Answer]) -> Answer:
 
 
 def task_of(session: Session, text: str) -> TaskId:
-    """Read `connector/0` or `connector-0`; UsageError otherwise.
+    """Return the task of `connector/0` or `connector-0`; UsageError for other texts.
 
     `t-1` is not task 1 of `t` if a connector has that name.
     """

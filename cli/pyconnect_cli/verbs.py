@@ -41,11 +41,11 @@ Context = Any
 """The parser passes contexts of a class that it does not export."""
 Sections = list[tuple[str, list[tuple[str, str]]]]
 SUBJECT_PARAMETERS = frozenset({"file", "files", "connectors", "topics"})
-"""Parameters that say what a command acts on."""
+"""Parameters that name the objects of a command."""
 SUBJECTS = frozenset({"Selection", "Data", "Grants"})
-"""Groups of options that do."""
+"""Groups of options that select the objects of a command."""
 NAMES_ONLY = "pyconnect.names_only"
-"""Key of a context in which help pages name their shared options and explain none."""
+"""Key of a context in which help pages list their shared options without explanations."""
 BRACES = re.compile(r"\{(.*)\}")
 
 

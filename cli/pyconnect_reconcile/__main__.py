@@ -1,8 +1,8 @@
 """`python -m pyconnect_reconcile SPEC --report DIR`, also as the file that spark-submit runs.
 
-Several specs run one after the other in one session of Spark; each needs a --report of its own.
-Exit codes: 0 agree, 1 differ, 2 usage, 11 could not decide, 130 interrupted; of several specs: 1
-if any differs, otherwise the first that is not 0.
+Several specs run one after the other in one Spark session; each needs its own --report.
+Exit codes: 0 agree, 1 differ, 2 usage, 11 could not decide, 130 interrupted. Several specs
+exit with 1 if any differs, otherwise with the first code that is not 0.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         events.error("interrupted", None)
         return INTERRUPTED
     except Exception as exc:  # noqa: BLE001 - the last place that can report it
-        # An exit status of 1 would say that the sides differ.
+        # An exit status of 1 would mean that the sides differ.
         traceback.print_exc()
         events.error(f"the run failed: {type(exc).__name__}: {exc}", "spark.log has the trace")
         return ReconcileError.exit_code
@@ -68,14 +68,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def combined(codes: Sequence[int]) -> int:
-    """Return the exit code of several runs: a difference is certain, whatever another run says."""
+    """Return the exit code of several runs: one run that differs decides it."""
     if Verdict.DIFFER.value in codes:
         return Verdict.DIFFER.value
     return next((code for code in codes if code), 0)
 
 
 def load_spec(path: Path) -> Spec:
-    """Read a spec file; ReconcileError when it cannot be read or is wrong."""
+    """Read a spec file; ReconcileError when it cannot be read or is not valid."""
     import yaml
 
     try:

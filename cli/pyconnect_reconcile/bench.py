@@ -1,7 +1,7 @@
 """The tools of a check: session, spec, snapshots and the reading of topics.
 
-Topics are read as exactly the offsets of a snapshot, at a stated isolation level. Columns: topic,
-partition, offset, timestamp_ms, key, value and, when asked for, headers.
+A read returns exactly the offsets of a snapshot, at a stated isolation level. Columns: topic,
+partition, offset, timestamp_ms, key, value and, on request, headers.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ SPLIT_ROWS = 1_000_000
 SHUFFLE_ROWS = 400_000
 MOST_SHUFFLES = 4000
 FEW_ROWS, FEW_BYTES = 200_000, 10 * 2**20
-"""A run that reads no more has small exchanges: plans that adapt to them would cost more time."""
+"""A run that reads at most this much has small exchanges: adaptive plans would cost more time."""
 SCHEMA = "topic string, partition int, offset bigint, timestamp_ms bigint, key binary, value binary"
 HEADERS_SCHEMA = "headers array<struct<key: string, value: binary>>"
-# A fetch of Kafka's defaults brings little: Spark's tasks read one partition each.
+# Kafka's default fetch sizes are small for Spark's tasks, which read one partition each.
 FETCH = {
     "kafka.max.poll.records": "20000",
     "kafka.max.partition.fetch.bytes": str(8 * 2**20),
@@ -42,10 +42,10 @@ FETCH = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """One run's tools.
+    """The tools of one run.
 
-    `snapshots` by the name of the cluster, `files` and `tables` by the place of a side. `begun_ms`
-    is when the first of them was looked at.
+    The keys of `snapshots` are names of clusters, those of `files` and `tables` the places of
+    sides. `begun_ms` is the time at which the capture of these inputs began.
     """
 
     spark: SparkSession
@@ -58,7 +58,7 @@ class Bench:
     schemas: TopicSchemas = field(init=False)
 
     def __post_init__(self) -> None:
-        """Know no schema yet, and fit the exchanges of the session to how much is read."""
+        """Create the schema reader, and fit the session's exchanges to the amount that is read."""
 
         def read(topics: Sequence[str], cluster: str) -> DataFrame:
             """Return the records that any read of these topics may return."""
@@ -88,7 +88,7 @@ class Bench:
     def require_same_topics(self) -> None:
         """Raise RecordsRemoved for topics that were deleted, or created again, during the run.
 
-        What was read of such a topic may be neither what was there nor what is there.
+        The records that were read may belong to neither the old topic nor the new one.
         """
         for name, snapshot in self.snapshots.items():
             if not snapshot.topics:

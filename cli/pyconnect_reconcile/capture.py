@@ -1,8 +1,9 @@
-"""Fixes what a run reads, in the order that makes its verdict true while connectors run.
+"""Fixes what a run reads, in an order that keeps its verdict true while connectors run.
 
-Rows go from the left to the right. The right is fixed before the left, so whatever is on the right
-was on the left by then. Committed offsets are older than both: the command line has asked for them.
-Between these moments only rows beyond the committed offsets can move, and the compare knows those.
+Rows go from the left side to the right side. The right is fixed before the left, so every row on
+the right was on the left by then. The committed offsets are older than both: the command line
+reads them first. Between these moments only rows beyond the committed offsets can move, and the
+compare treats those apart.
 
 A run may continue at the end of the last one that agreed (`since_last`). Its report is a link: it
 proves the records from its starts to its ends, and names the reports before it by file and hash.
@@ -89,7 +90,7 @@ class Base:
 
 
 def base_of(spec: Spec) -> Base | None:
-    """Return the base of a run among `spec.earlier`; None: the run is the first of its chain.
+    """Return the base of a run among `spec.earlier`, or None for the first run of a chain.
 
     ReconcileError when the last report that agreed answers another question.
     """
@@ -130,7 +131,7 @@ def base_of(spec: Spec) -> Base | None:
 def continued(
     outcome: CheckOutcome, base: Base | None, snapshots: Mapping[str, TopicsSnapshot]
 ) -> CheckOutcome:
-    """Return the outcome of a run that continues: gaps are unknown, a night may have no records."""
+    """Return the outcome of a continued run: gaps are unknown, an empty range is only a note."""
     if base is None:
         return outcome
     known = {
@@ -171,9 +172,9 @@ def _broken(reason: str) -> ReconcileError:
 class Capture:
     """The input of a run.
 
-    Snapshots by the name of the cluster, files and tables by the places of their sides.
-    `spec` has the committed offsets that a sink keeps in its own database. `base` is the report at
-    whose ends the run begins. `begun_ms` is when the first of them was looked at.
+    The keys of `snapshots` are names of clusters, those of `files` and `tables` the places of
+    sides. `spec` has the committed offsets that a sink keeps in its own database. The run begins at
+    the ends of `base`. `begun_ms` is the time at which the capture began.
     """
 
     spec: Spec
@@ -200,7 +201,7 @@ class Capture:
 
 
 def capture(spec: Spec, work: Path, session: Callable[[], SparkSession]) -> Capture:
-    """Fix topics, files and tables; copies go below `work`, and live as long as the run.
+    """Fix topics, files and tables; copies go below `work`, where they must stay during the run.
 
     `session` starts Spark, which tables of databases and catalogs need.
     """
@@ -211,13 +212,13 @@ def capture(spec: Spec, work: Path, session: Callable[[], SparkSession]) -> Capt
     for number, side in enumerate(_last_first(spec)):
         if isinstance(side, TableSide):
             if side.place not in tables:
-                # It imports Spark, which a capture without tables does without.
+                # The import loads Spark, which a capture without tables does not need.
                 from pyconnect_reconcile.stores.tables import copied
 
                 copies = work / f"side-{number}"
                 copies.mkdir()
                 tables[side.place] = copied(session, side, copies)
-            # In place of the offsets of Kafka's group, which come later.
+            # These offsets replace those of Kafka's group, which the sink commits later.
             committed = tables[side.place].committed
             until = {topic: {**at, **committed.get(topic, {})} for topic, at in spec.until.items()}
             spec = taken.spec = replace(spec, until=until)
@@ -252,7 +253,7 @@ def copies_rows(spec: Spec) -> bool:
 
 
 def ends_moved(spec: Spec, side: TopicSide, before: TopicsSnapshot) -> bool:
-    """Return whether the side's topics have got records since they were captured."""
+    """Return whether the side's topics have received records since they were captured."""
     now = ClusterView(spec.clusters[side.cluster]).snapshot(side.topics)
     ends = {(part.topic, part.partition): part.high_watermark for part in before.partitions}
     return any(
@@ -266,7 +267,7 @@ def is_bounded(spec: Spec, side: Side | None) -> bool:
 
 
 def _last_first(spec: Spec) -> list[Side]:
-    """Return the sides, the one that rows reach last first."""
+    """Return the sides, beginning with the one that rows reach last."""
     if spec.job in COMPARES:
         sides = [spec.arrived, spec.right, spec.left]
     else:
@@ -277,7 +278,7 @@ def _last_first(spec: Spec) -> list[Side]:
 def fixed_files(
     spec: Spec, side: FileSide, copies: Path, session: Callable[[], SparkSession]
 ) -> FixedFiles:
-    """Fix the files of a side; ReconcileError for files that are not there."""
+    """Fix the files of a side; ReconcileError for files that do not exist."""
     of_lines = side.format in LINE_FORMATS
     grows = of_lines and side is spec.right and is_bounded(spec, spec.left)
     if side.catalog is not None:
@@ -299,7 +300,7 @@ def fixed_files(
 
 
 class _Taken:
-    """Snapshots as they are taken, topic by topic."""
+    """The snapshots of a capture, taken topic by topic."""
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
@@ -308,7 +309,7 @@ class _Taken:
         self._snapshots: dict[str, TopicsSnapshot] = {}
 
     def add(self, cluster: str, topics: tuple[str, ...]) -> None:
-        """Take topics of a cluster, unless they are taken already."""
+        """Take topics of a cluster, except those that were taken before."""
         before = self._snapshots.get(cluster)
         known = {topic.topic for topic in before.topics} if before else set()
         wanted = tuple(topic for topic in dict.fromkeys(topics) if topic not in known)
@@ -322,7 +323,7 @@ class _Taken:
         if self.base is not None:
             since |= self.base.bounds(cluster, snapshot)
         if self.spec.since_ms is not None:
-            # Where they are known to be the first ones: a partition whose first record is younger
+            # Only where they are surely the first ones: a partition whose first record is younger
             # may have had other such records, which were removed.
             earliest = {(part.topic, part.partition): part.earliest for part in snapshot.partitions}
             since |= {
@@ -333,12 +334,12 @@ class _Taken:
         if self.spec.stable_only:
             snapshot = stable_only(snapshot)
         if before is not None:
-            # The time is that of the first ones: what had not happened by then is under way.
+            # The time stays that of the first topics: everything later than that is under way.
             snapshot = replace(before, topics=(*snapshot.topics, *before.topics))
         self._snapshots[cluster] = snapshot
 
     def snapshots(self) -> dict[str, TopicsSnapshot]:
-        """Return what was taken; saved ranges replace those of the main cluster."""
+        """Return the snapshots; saved ranges replace those of the main cluster."""
         if self.spec.ranges is None:
             return self._snapshots
         saved = _replayed(self.spec.ranges, self._snapshots[MAIN])
@@ -346,7 +347,7 @@ class _Taken:
 
 
 def _replayed(path: str, now: TopicsSnapshot) -> TopicsSnapshot:
-    """Return saved ranges, after a look whether they can still be read."""
+    """Return saved ranges; ReconcileError when they cannot be read any more."""
     saved = load_snapshot(path).of_topics([topic.topic for topic in now.topics])
     require_cluster(path, saved, now)
     ids = {topic.topic: topic.topic_id for topic in now.topics}

@@ -9,9 +9,9 @@ from pyconnect_reconcile.document import Bounds, Members, one_of
 from pyconnect_reconcile.errors import ReconcileError
 
 MARK = "\x01"
-"""Begins each token that is not a text."""
+"""The first character of each token that is not a text."""
 TOKENS = "pyconnect_tokens"
-"""A column of rows: tokens, by column, in place of values that the column's type would change."""
+"""A column of rows: by column, the tokens of values that the column's type would change."""
 CORRUPT = "pyconnect_corrupt"
 """A column of rows of CSV: the whole row where it has more or fewer values than columns."""
 HELD = "pyconnect_held"
@@ -19,7 +19,7 @@ HELD = "pyconnect_held"
 NUMERIC, TIME, DOCUMENT = "numeric", "time", "document"
 """Such types, whose values are texts: numbers of any length, times of day, JSON."""
 DIRECTORY = "directory"
-"""Such a type: the name of a directory of files, a text that may stand for a number."""
+"""A value of HELD: the name of a directory of files, a text that may stand for a number."""
 SQLITE = "jdbc:sqlite:"
 VALUE, KEY, KAFKA = "value", "key", "kafka"
 OFFSET_COLUMNS = ("connector", "topic", "kafka_partition", "next_offset")
@@ -44,8 +44,8 @@ class CommittedOffsets:
 class TablePosition:
     """The position of a source in a table.
 
-    The order of rows is that of the first of `timestamps` that is not null, then of `incrementing`.
-    `timestamp` and `number` are the position; None: nothing was read yet in this order.
+    Rows are ordered by the first of `timestamps` that is not null, then by `incrementing`.
+    `timestamp` and `number` are the position; None: no row was read yet in this order.
     """
 
     timestamps: tuple[str, ...] = ()
@@ -58,8 +58,8 @@ class TablePosition:
 class TableSide:
     """Rows of a table; `properties` names a file with user and password.
 
-    `zone` is that of timestamps without one. `offsets` are those that the sink keeps beside the
-    rows, `position` is that of the source.
+    Timestamps without a zone are in `zone`. `offsets` names the table of the sink's offsets beside
+    the rows; `position` is the source's position.
     """
 
     url: str
@@ -72,7 +72,7 @@ class TableSide:
 
     @property
     def place(self) -> str:
-        """What is read: a user or an option of the session may lead one name to two tables."""
+        """The identity of the rows: user or session options may make one name two tables."""
         return repr((self.url, self.table, self.properties, self.options, self.offsets))
 
 
@@ -80,7 +80,7 @@ class TableSide:
 class RowRule:
     """The form of a record as a row whose columns are the fields of its value.
 
-    `of` says where the columns `keys` come from: the value, the record's key, or its place in Kafka
+    `of` is where the columns `keys` come from: the value, the record's key, or its place in Kafka
     (topic, partition, offset). Without names they are all fields of the key. `whole` is a column
     that has the whole value, as HoistField makes it. `decimals` is how JsonConverter wrote them.
     """
@@ -113,7 +113,7 @@ def read_row_rule(document: object, where: str) -> RowRule | None:
 def committed_bounds(connector: str, rows: Iterable[Sequence[object]]) -> Bounds:
     """Return the offsets of one connector from rows of OFFSET_COLUMNS.
 
-    A partition that a task has opened and not written yet has no offset.
+    A partition that a task has opened but not yet written has no offset.
     """
     bounds: dict[str, dict[int, int]] = {}
     for name, topic, partition, offset in rows:
@@ -124,7 +124,7 @@ def committed_bounds(connector: str, rows: Iterable[Sequence[object]]) -> Bounds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
-    """An S3 service; None: the one that the environment of the AWS tools names."""
+    """An S3 service; None: the environment of the AWS tools names it."""
 
     endpoint: str | None = None
     region: str | None = None
@@ -134,7 +134,7 @@ class Store:
 class IcebergCatalog:
     """An Iceberg catalog: a database by its JDBC URL, where `name` is a column, or a REST service.
 
-    `warehouse` is the name that a REST service knows several of.
+    `warehouse` names one of the warehouses of a REST service.
     """
 
     kind: str = one_of((SQL, REST))
@@ -148,13 +148,13 @@ class IcebergCatalog:
 class FileSide:
     """Rows of files; `limit_bytes` reads only the beginning of one text file.
 
-    With `complete` files never change and are read as they are listed. `read` are those of them
-    that a source has read to the end; rows of others may be on the right or not. A side with a
+    With `complete` files never change and are read as they are listed. `read` names the files that
+    a source has read to the end; rows of other files are optional on the right. A side with a
     `catalog` has one path, the name of a table, whose files may be in a `store`. A side with only a
-    `store` has one path, a URL. `properties` names a file with access to them.
+    `store` has one path, a URL. `properties` names a file with their credentials.
 
-    `lines` says what lines a sink writes: PLAIN and BASE64 values are an empty line for none, where
-    FileStreamSink writes `null`; ENVELOPE is JSON, `{"value":…}`.
+    `lines` is the form of a sink's lines. With PLAIN and BASE64 a record without a value is an
+    empty line, where FileStreamSink writes `null`; ENVELOPE is JSON, `{"value":…}`.
     """
 
     paths: tuple[str, ...]
@@ -171,7 +171,7 @@ class FileSide:
 
     @property
     def place(self) -> str:
-        """What is read: the same paths may be in two stores or catalogs."""
+        """The identity of the files: the same paths may be in two stores or catalogs."""
         parts = (self.catalog, self.store, self.properties, self.read, self.limit_bytes)
         return repr((self.paths, *parts))
 

@@ -1,6 +1,6 @@
-"""Reads documents member by member: what is wrong is named with its place, unknown members too.
+"""Reads documents member by member; an error names the place of a wrong or unknown member.
 
-A dataclass is filled from the members that have the names of its fields, by the types of these.
+A dataclass is filled from the members that have the names of its fields, by their types.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _CHOICES = "choices"
 
 
 def one_of(choices: Sequence[str], default: Any = MISSING) -> Any:
-    """Return the field of a member that is one of some words."""
+    """Return the dataclass field of a member that must be one of `choices`."""
     return field(default=default, metadata={_CHOICES: choices})
 
 
 class Members:
-    """The members of one object of a document; `done` refuses the ones that were not read."""
+    """The members of one object of a document; `done` refuses those that were not read."""
 
     def __init__(self, document: object, where: str) -> None:
         if not isinstance(document, Mapping):
@@ -39,7 +39,7 @@ class Members:
         self.where = where
 
     def fill(self, kind: type[Filled], **given: object) -> Filled:
-        """Return a value of the members; `given` are fields that the caller has read.
+        """Return a `kind` with the values of the members; the caller has read those `given`.
 
         ReconcileError for a member that is wrong, missing or not known.
         """
@@ -72,7 +72,7 @@ class Members:
         return None if document is None else Members(document, where).fill(cast("type", kind))
 
     def take(self, name: str, default: object = None) -> object:
-        """Return a member as it is; `default` when it is missing or null."""
+        """Return a member unchanged; `default` when it is missing or null."""
         self._known.append(name)
         value = self._left.pop(name, None)
         return default if value is None else value
@@ -92,7 +92,7 @@ class Members:
         return None if value is None else str(value)
 
     def choice(self, name: str, choices: Sequence[str], default: str | None = None) -> str:
-        """Return one of some words."""
+        """Return one of the words `choices`."""
         value = self.text(name, default)
         if value not in choices:
             raise self.wrong(name, f"one of {', '.join(choices)}")
@@ -113,7 +113,7 @@ class Members:
         return value
 
     def switch(self, name: str, *, default: bool = False) -> bool:
-        """Return true or false."""
+        """Return a boolean."""
         value = self.take(name, default)
         if not isinstance(value, bool):
             raise self.wrong(name, "true or false")
@@ -156,7 +156,7 @@ class Members:
         return value
 
     def done(self) -> None:
-        """Refuse members that were not taken."""
+        """Raise ReconcileError for members that were not taken."""
         for name in self._left:
             near = difflib.get_close_matches(name, self._known, n=1)
             raise ReconcileError(
@@ -167,7 +167,7 @@ class Members:
             )
 
     def wrong(self, name: str, what: str) -> ReconcileError:
-        """Return the error of a member that is not what it should be."""
+        """Return the error of a member that is not a valid `what`."""
         return ReconcileError(f"{self.where}: `{name}` is not {what}")
 
 
@@ -182,13 +182,13 @@ _READERS: Mapping[object, Callable[[Members, str, Any], object]] = {
     Mapping[str, str]: lambda members, name, _: members.text_map(name),
     Bounds: lambda members, name, _: members.bounds(name),
 }
-"""By the type of a field; other types are dataclasses, or maps of them."""
+"""Readers by the type of a field; other types are dataclasses, or maps of them."""
 
 
 KINDS = "header:NAME, json:PATH, avro:PATH, key, key.json:PATH, text, regex:PATTERN, timestamp"
 _BARE = frozenset({"key", "text", "timestamp"})
 _WITH_ARGUMENT = frozenset({"header", "json", "avro", "key.json", "regex"})
-# Java's own notations, and what Python has in their place; the meaning does not matter here.
+# Java's own notations, and replacements that Python accepts; their meaning does not matter here.
 _JAVA_ONLY = (
     (re.compile(r"\\Q.*?(\\E|$)", re.DOTALL), "q"),
     (re.compile(r"\\[pP](\{\w+(=\w+)?\}|\w)"), "p"),
@@ -202,15 +202,15 @@ _PYTHON_ONLY = re.compile(r"\(\?P|\(\?\(|\(\?#")
 
 
 def check_extraction(text: str) -> None:
-    """Raise ReconcileError for a text that is no extraction, or whose pattern is not valid."""
+    """Raise ReconcileError for a text that is not an extraction, or whose pattern is not valid."""
     kind, colon, argument = text.partition(":")
     bare = kind in _BARE and not colon
     if not bare and not (kind in _WITH_ARGUMENT and argument):
         raise ReconcileError(f"`{text}` is not the place of a value", hint=f"write {KINDS}")
     if kind != "regex":
         return
-    # Python reads the pattern, with what only Java knows replaced. So a rare pattern may pass here
-    # and be refused by Spark; `errors` words that in the same way.
+    # Python compiles the pattern after a replacement of Java's own notations. A rare pattern may
+    # pass here and be refused by Spark; `errors` gives the same message.
     if _PYTHON_ONLY.search(argument):
         raise invalid_pattern(argument, "Java does not support `(?P`, `(?(` and `(?#`")
     readable = argument

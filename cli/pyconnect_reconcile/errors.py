@@ -1,9 +1,9 @@
-"""Why a run has no answer; errors of Spark and Kafka's Java client become one message, no trace.
+"""The errors of a run; those of Spark and Kafka's Java client become one message without a trace.
 
-ReconcileError        a run cannot begin or go on; exit code 11
-├── InvalidQuestion   the spec cannot be read, or asks what cannot be done; exit code 2
-├── RecordsRemoved    records of the range were gone when they were read; becomes a finding
-└── NotAuditable      the data is such that the job cannot answer; becomes a finding
+ReconcileError        a run cannot begin or continue; exit code 11
+├── InvalidQuestion   the spec cannot be read, or asks for something impossible; exit code 2
+├── RecordsRemoved    records of the range were removed before they were read; becomes a finding
+└── NotAuditable      the job cannot answer for such data; becomes a finding
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 
 class ReconcileError(Exception):
-    """A run cannot begin or go on; `message` says what and why, `hint` what to do."""
+    """A run that cannot begin or go on; `message` is the reason, `hint` the way out."""
 
     exit_code = 11
 
@@ -25,17 +25,17 @@ class ReconcileError(Exception):
 
 
 class InvalidQuestion(ReconcileError):
-    """The spec asks what cannot be done; raised by `sessions`."""
+    """A spec that asks for something impossible."""
 
     exit_code = 2
 
 
 class RecordsRemoved(ReconcileError):
-    """Records of the range were removed before Spark had read them; raised by `spark_errors`."""
+    """Records of the range that were removed before Spark had read them."""
 
 
 class NotAuditable(ReconcileError):
-    """The data is such that the job cannot answer: the run leaves a report that says why."""
+    """Data about which the job cannot answer; the run leaves a report with the reason."""
 
 
 # The texts of `failOnDataLoss` in Spark's versions.
@@ -43,7 +43,7 @@ _REMOVED = re.compile(
     "OffsetOutOfRange|DATA_LOSS|data may have been lost|fetched earliest offset", re.IGNORECASE
 )
 _SILENT = ("An error occurred", "at ", "... ", "Suppressed: ", "Caused by: ")
-# Failures by what their text holds: a pattern, the message for people, and a hint.
+# Failures by a pattern in their text, with the message for people and a hint.
 _KNOWN: tuple[tuple[str, str, str | None], ...] = (
     ("UnknownTopicOrPartition", "a topic was deleted while it was read", None),
     (
@@ -75,7 +75,7 @@ _KNOWN: tuple[tuple[str, str, str | None], ...] = (
         ),
     ),
     (
-        # The last ones are what clients say after all retries: before Spark 4.1, and since.
+        # The last two come from clients after all retries: before Spark 4.1, and since.
         (
             "Received incorrect server side session identifier|SESSION_CHANGED"
             "|RETRIES_EXCEEDED|StatusCode[.]UNAVAILABLE"
@@ -124,7 +124,7 @@ def spark_errors_translated() -> Iterator[None]:
 
 
 def spark_errors() -> tuple[type[Exception], ...]:
-    """Return the classes of Spark's errors; before Spark 4 some come as Py4J has them."""
+    """Return the classes of Spark's errors; before Spark 4 some are those of Py4J."""
     from pyspark.errors import PySparkException
 
     try:
@@ -136,7 +136,7 @@ def spark_errors() -> tuple[type[Exception], ...]:
 
 
 def translated(text: str) -> ReconcileError:
-    """Return the error for what Spark said."""
+    """Return the error for a message of Spark."""
     if _REMOVED.search(text):
         return RecordsRemoved(
             "records of the range were removed before they were read, by retention or with their"
@@ -150,7 +150,7 @@ def translated(text: str) -> ReconcileError:
 
 
 def summary(text: str) -> str:
-    """Return the lines that say something: the first, and the last cause."""
+    """Return the useful lines of a message: the first, and the last cause."""
     # Py4J writes a colon before Java's error.
     lines = [line.strip().removeprefix(": ") for line in text.splitlines() if line.strip()]
     said = [line for line in lines if not line.startswith(_SILENT)]

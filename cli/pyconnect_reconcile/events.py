@@ -1,4 +1,4 @@
-"""A run and the process that has started it: its progress as events, and their common end.
+"""The events of a run for the process that started it, and the end of both together.
 
 Events are lines of NDJSON for the command line, or text on stderr.
 """
@@ -13,7 +13,7 @@ from typing import TextIO
 
 
 class Events:
-    """Writes one line per event; also from the thread that watches Spark's progress."""
+    """The output of events, one line each; safe for the thread that watches Spark's progress."""
 
     def __init__(self, *, machine: bool, stream: TextIO | None = None) -> None:
         self._machine = machine
@@ -25,7 +25,7 @@ class Events:
         self._emit({"event": "step", "text": text}, text)
 
     def progress(self, done: int, total: int) -> None:
-        """Report the number of Spark's finished tasks; not as text without a terminal."""
+        """Report the number of Spark's finished tasks, only as an event."""
         self._emit({"event": "progress", "done": done, "total": total}, None)
 
     def committed(self, snapshot: int) -> None:
@@ -39,7 +39,7 @@ class Events:
         )
 
     def error(self, message: str, hint: str | None, directory: str | None = None) -> None:
-        """Report why a run ends without a report in `directory`, or all runs if that is None."""
+        """Report why a run ends without a report in `directory`; None: why all runs end."""
         text = f"error: {message}" + (f"\nhint: {hint}" if hint else "")
         why: dict[str, object] = {"message": message, "hint": hint, "directory": directory}
         self._emit({"event": "error", **why}, text)
@@ -54,13 +54,13 @@ class Events:
 
 
 def end_with_parent(exit_code: int) -> None:
-    """End this process, at any point, when the process that has started it ends."""
+    """End this process, at any point, when the process that started it ends."""
 
     def wait() -> None:
-        # Not through sys.stdin: its lock would be held when the interpreter ends.
+        # sys.stdin would keep its lock while the interpreter ends.
         while os.read(0, 1):
             pass
-        # What this process has started, such as Spark's JVM, ends with the pipes that it holds.
+        # Processes of this one, such as Spark's JVM, end when their pipes close.
         os._exit(exit_code)
 
     threading.Thread(target=wait, daemon=True).start()

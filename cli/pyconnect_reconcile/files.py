@@ -1,7 +1,7 @@
-"""Files as sides of a compare: bounded to what was committed, watched, their rows found again.
+"""Files as sides of a compare: bounded copies, checks for changes, and lines found again.
 
-Paths without a scheme are the driver's own files and get all of that; others (s3a://, hdfs://) are
-read by Spark as they are.
+Only paths without a scheme, which are the driver's own files, get all of that; Spark reads others
+(s3a://, hdfs://) as they are.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedFiles:
-    """Files of a side as they were at one moment of the run.
+    """The files of a side as they were at one moment of the run.
 
-    `copies` are read in place of files that may be appended to: copy to original; empty where the
-    files themselves are read. `uncommitted` is the part beyond a source's committed offset,
+    `copies` are read in place of files that may grow: copy to original; empty where the files
+    themselves are read. `uncommitted` is the part beyond a source's committed offset,
     `unfinished` holds the last lines that had no end yet. `listed` are complete files that are read
     in place of a directory; `beyond` are those of them that a source has not read to the end.
     `table` is the name of an Iceberg table in Spark, one snapshot, which has no files here;
-    `snapshot` says which one: `table_uuid`, and `snapshot_id`, None for a table without any.
-    `nanoseconds` is one of its data files that may have some, which another writer made.
+    `snapshot` is that snapshot: `table_uuid`, and `snapshot_id`, None for a table without any.
+    `nanoseconds` is a data file of another writer that may have timestamps of nanoseconds.
     `digest` is the SHA-256 of a committed part.
-    `marked` are files that begin with a byte order mark, and copies with two: Hadoop's reader of
-    lines takes one away, which would be a change that nobody sees.
+    `marked` maps files that begin with a byte order mark to copies with two: Hadoop's reader of
+    lines removes one without a warning.
     """
 
     before: Fingerprint = ()
@@ -65,7 +65,7 @@ class FixedFiles:
         return sum(file.stat().st_size for file in files) or None
 
     def as_read(self, paths: Sequence[str]) -> tuple[str, ...]:
-        """Return the paths of lines as Spark has to read them."""
+        """Return the paths that Spark reads in place of these paths of lines."""
         if not self.marked:
             return tuple(paths)
         remote = (path for path in paths if not is_local(path))
@@ -73,7 +73,7 @@ class FixedFiles:
         return (*remote, *(self.marked.get(name, name) for name in names))
 
     def changes(self, paths: Sequence[str]) -> list[Finding]:
-        """Return one finding when what was read is another now; what was appended is not."""
+        """Return one finding if bytes that were read have changed; appended bytes are ignored."""
         if self.table is not None:
             return []
         if self.listed or self.beyond:
@@ -111,33 +111,33 @@ def with_marks_kept(fixed: FixedFiles, paths: Sequence[str], directory: Path) ->
 
 
 def with_unread_marks(paths: Sequence[str]) -> Iterator[str]:
-    """Yield the paths of lines whose beginnings are not looked at: far or compressed otherwise."""
+    """Yield the paths whose byte order marks are not looked for: remote or compressed otherwise."""
     yield from (path for path in paths if not is_local(path))
     others = COMPRESSED - {".gz", ".bz2"}
     yield from (str(path) for path in local_files(paths) if path.suffix in others)
 
 
 def are_plain(paths: Sequence[str]) -> bool:
-    """Return whether paths are local and none of their files is compressed, as its name says."""
+    """Return whether paths are local, without files that are compressed by their name."""
     return all(map(is_local, paths)) and not any(
         path.suffix in COMPRESSED for path in local_files(paths)
     )
 
 
 def is_local(path: str) -> bool:
-    """Return whether a path is one of this machine."""
+    """Return whether a path is on this machine."""
     return "://" not in path
 
 
 def absolute(path: str) -> str:
-    """Return a local path as Java finds it too, which runs in another directory; others as is."""
+    """Return a local path for Java, which runs in another directory; others unchanged."""
     return str(Path(path).expanduser().absolute()) if is_local(path) else path
 
 
 def local_files(paths: Sequence[str]) -> list[Path]:
     """Return the files that local paths, directories and patterns name, sorted.
 
-    What is hidden in a directory, or matches a pattern only, is left out.
+    Hidden files are left out, in a directory or where a pattern matches them.
     """
     found: list[Path] = []
     for match in _roots(paths):
@@ -157,7 +157,7 @@ def _roots(paths: Sequence[str]) -> Iterator[Path]:
 
 
 def in_plain_directories(paths: Sequence[str]) -> bool:
-    """Return whether files lie deeper than in directories of partitions: Spark skips them."""
+    """Return whether files are in directories that are not partitions, which Spark skips."""
     return any(
         "=" not in part
         for root in _roots(paths)
@@ -168,7 +168,7 @@ def in_plain_directories(paths: Sequence[str]) -> bool:
 
 
 def is_data(name: str) -> bool:
-    """Return whether no part of a relative name is hidden for Spark: a marker or a directory.
+    """Return whether Spark reads a file by its relative name: no part is a marker or hidden.
 
     `_a=1` is a directory of a partition. `.` is a file that was named itself.
     """
@@ -177,7 +177,7 @@ def is_data(name: str) -> bool:
 
 
 def require_readable(paths: Iterable[str]) -> None:
-    """Raise ReconcileError for a file that Spark would skip though it was named itself."""
+    """Raise ReconcileError for a named file that Spark would skip."""
     for path in paths:
         if is_local(path) and Path(path).is_file() and not is_data(Path(path).name):
             raise ReconcileError(
@@ -187,7 +187,7 @@ def require_readable(paths: Iterable[str]) -> None:
 
 
 def partition_columns(paths: Sequence[str]) -> set[str]:
-    """Return the columns that Spark makes of directories such as `a=1` below local paths."""
+    """Return the columns that Spark reads from directories such as `a=1` below local paths."""
     found = (each for path in filter(is_local, paths) for each in Path(path).rglob("*=*"))
     return {each.name.partition("=")[0] for each in found if each.is_dir()}
 
@@ -218,7 +218,7 @@ def _changed(files: Iterable[str]) -> list[Finding]:
 
 
 def complete_files(paths: Sequence[str], read: Sequence[str] | None) -> FixedFiles:
-    """Return the files that are there now; ReconcileError if there are none."""
+    """Return the files that exist now; ReconcileError if there are none."""
     require_readable(paths)
     names = [str(path) for path in local_files(paths)]
     if not names:
@@ -240,7 +240,7 @@ def bounded_copies(path: str, limit_bytes: int, directory: Path) -> FixedFiles:
     """Return copies of the first `limit_bytes` of a file and of the rest.
 
     The file may grow: Spark would also read a line that begins after the captured end.
-    ReconcileError when the file is shorter than the limit: it is not the one the offset is about.
+    ReconcileError when the file is shorter than the limit, which is the offset of another file.
     """
     file = Path(path)
     before = fingerprint([path])
@@ -265,7 +265,7 @@ def bounded_copies(path: str, limit_bytes: int, directory: Path) -> FixedFiles:
 
 
 def growing_copies(paths: Sequence[str], directory: Path) -> FixedFiles:
-    """Return copies of files that a sink appends to, each as long as it is now.
+    """Return copies of files that a sink appends to, each with its present length.
 
     A last line without an end may be half of a row: it is cut off and kept apart.
     """
@@ -295,7 +295,7 @@ def growing_copies(paths: Sequence[str], directory: Path) -> FixedFiles:
 
 
 def _copy(source: BinaryIO, target: Path, limit_bytes: int | None) -> None:
-    """Copy that many bytes from the source's position, or all of the rest."""
+    """Copy `limit_bytes` from the source's position; None: all of the rest."""
     left = limit_bytes
     with target.open("wb") as copy:
         while left != 0 and (
@@ -320,12 +320,12 @@ def begins_with(path: str, head: Path) -> bool:
 def rows_of_lines(
     paths: Iterable[Path], lines: set[bytes]
 ) -> Mapping[bytes, list[tuple[str, int]]]:
-    """Return in which file and line (from 1) each of these lines is."""
+    """Return the files and line numbers (from 1) of each of these lines."""
     found: dict[bytes, list[tuple[str, int]]] = {line: [] for line in lines}
     for path in paths:
         with path.open("rb") as stream:
             for number, line in enumerate(stream, 1):
-                # A carriage return is a part of a sink's line, and the end of a source's.
+                # A carriage return belongs to a sink's line, but ends a source's line.
                 whole = line.removesuffix(b"\n")
                 for content in {whole, whole.removesuffix(b"\r")} & found.keys():
                     found[content].append((str(path), number))
@@ -333,10 +333,10 @@ def rows_of_lines(
 
 
 def int96_columns(file: str) -> set[str]:
-    """Return the columns of a Parquet file that have INT96, none of a file that Spark wrote.
+    """Return the columns of a Parquet file that are INT96; none for a file that Spark wrote.
 
-    Spark's timestamps have microseconds. Another writer may have kept the schema of a file of
-    Spark, where Spark looks for no INT96.
+    Spark's timestamps have microseconds. A file of another writer may keep Spark's schema in its
+    footer; Spark itself then does not look for INT96.
     """
     import pyarrow as pa
     from pyarrow import parquet

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 COPIES = "copies"
-"""A finding's `of`, where `first` is the expected number of copies and `last` the number there."""
+"""A finding's `of`: `first` is the expected number of copies, `last` the present number."""
 
 
 class Severity(Enum):
@@ -43,7 +43,7 @@ class Verdict(Enum):
 class Place:
     """The place of a record, or of a row of a file (`file`, and `row` from 1 if it is known).
 
-    `key` is a text; None for none, and when it was not looked up. A row of a `table` is found by
+    `key` is a text; None for no key, or one that was not looked up. A row of a `table` is found by
     its key: a JSON object of the key columns' texts.
     """
 
@@ -61,12 +61,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing found.
+    """One finding of a check.
 
-    `first` and `last` are an interval, of what `of` says: offsets or sequence numbers; of COPIES
-    they are two numbers. `group` is
-    the source id, `key` the identity of a repeated record. `copies` are the places of the first
-    copies.
+    `first` and `last` are an interval of `of`, offsets or sequence numbers; with COPIES they are
+    two numbers of copies. `group` is the source id, `key` the identity of a repeated record.
+    `copies` are the places of the first copies.
     """
 
     kind: str
@@ -83,7 +82,7 @@ class Finding:
     copies: tuple[Place, ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        """Return the member of a report or a line of NDJSON; what is not known is left out."""
+        """Return the member of a report or the line of NDJSON, without members that are None."""
         shown = _known(self)
         shown["severity"] = self.severity.value
         del shown["copies"]
@@ -114,7 +113,7 @@ def count_of(number: int, one: str) -> str:
 
 
 def hidden(key: str) -> str:
-    """Return a hash in place of a key: equal keys stay equal."""
+    """Return a hash for a key, so that equal keys stay equal."""
     return f"sha256:{hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
@@ -132,7 +131,7 @@ def with_hidden_keys(finding: Finding) -> Finding:
 
 
 def undecided(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return findings about records that were left out: without them a check cannot agree."""
+    """Return findings on left-out records with NOTE raised to UNKNOWN: the check cannot agree."""
     return tuple(
         replace(finding, severity=Severity.UNKNOWN)
         if finding.severity is Severity.NOTE
@@ -142,13 +141,13 @@ def undecided(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def most_severe(findings: Iterable[Finding], limit: int) -> list[Finding]:
-    """Return so many findings; no note takes the place of one that decides the verdict."""
+    """Return up to `limit` findings, the most severe first."""
     order = [*Severity]
     return sorted(findings, key=lambda finding: order.index(finding.severity))[:limit]
 
 
 def of_every_kind(kinds: Sequence[str], limit: int) -> list[int]:
-    """Return the indexes of so many findings: the first of each kind, so that none hides others."""
+    """Return the indexes of up to `limit` findings, the first ones of each kind."""
     turns: Counter[str] = Counter()
     ranked = []
     for index, kind in enumerate(kinds):
@@ -158,7 +157,7 @@ def of_every_kind(kinds: Sequence[str], limit: int) -> list[int]:
 
 
 def grouped(findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings with equal ones as one, whose `count` is their sum."""
+    """Return the findings with equal ones merged; `count` is the sum of theirs."""
     counts: dict[Finding, int] = {}
     for finding in findings:
         alone = replace(finding, count=0)
@@ -179,7 +178,7 @@ class Interval(NamedTuple):
 
     @property
     def length(self) -> int:
-        """The count of its numbers."""
+        """The count of the interval's numbers."""
         return self.last - self.first + 1
 
 
@@ -190,7 +189,7 @@ def numbers_of(bucket: int, mask: int) -> Iterator[int]:
 
 
 def holes_within(bucket: int, mask: int) -> list[Interval]:
-    """Return the numbers that a mask lacks between those that it holds."""
+    """Return the intervals of numbers that a mask lacks between those that it holds."""
     return [
         Interval(before + 1, after - 1)
         for before, after in pairwise(numbers_of(bucket, mask))
@@ -199,7 +198,7 @@ def holes_within(bucket: int, mask: int) -> list[Interval]:
 
 
 def runs_of(numbers: Iterable[int]) -> list[Interval]:
-    """Return ascending numbers as the intervals that they fill."""
+    """Return the intervals that ascending numbers fill."""
     runs: list[Interval] = []
     for number in numbers:
         if runs and number == runs[-1].last + 1:
@@ -211,7 +210,7 @@ def runs_of(numbers: Iterable[int]) -> list[Interval]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionCounts:
-    """The counts of one partition; None: not counted by this job."""
+    """The counts of one partition; None: not counted by the job."""
 
     topic: str
     partition: int
@@ -225,8 +224,8 @@ class PartitionCounts:
 class CheckOutcome:
     """The result of a job.
 
-    `totals` counts findings by kind, also those that were not kept; `series` holds what the charts
-    of the report show, by name. `not_compared` says what the job did not look at.
+    `totals` counts findings by kind, also those that were not kept; `series` has the data of the
+    report's charts, by name. `not_compared` names what the job does not compare.
     """
 
     findings: tuple[Finding, ...] = ()

@@ -1,6 +1,6 @@
-"""Runs specs: snapshot, session, job, report. The only place that knows every job.
+"""Runs specs: snapshot, session, job, report. The only module that knows every job.
 
-ranges: offsets and topic ids against the last saved run; nothing is read from the topics.
+ranges: offsets and topic ids against the last saved run; it reads no records of the topics.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
     from pyconnect_reconcile.bench import Bench
 
 
-# transaction.max.timeout.ms of brokers, 15 minutes: the coordinator aborts what is older.
+# transaction.max.timeout.ms of brokers, 15 minutes: the coordinator aborts older transactions.
 HANGING_MS = 15 * 60 * 1000
 
 
 def check_ranges(spec: Spec, snapshot: TopicsSnapshot) -> CheckOutcome:
-    """Compare a snapshot with the one of `spec.previous`, when there is one."""
+    """Compare a snapshot with the previous one, if there is one."""
     before = previous_snapshot(spec, snapshot)
-    # No record is audited here, and producers of open transactions show their age.
+    # This job audits no record, so an open transaction with known producers is only a note.
     named = {(part.topic, part.partition) for part in snapshot.partitions if part.open_producers}
     findings: list[Finding] = [
         *(
@@ -75,9 +75,9 @@ def check_ranges(spec: Spec, snapshot: TopicsSnapshot) -> CheckOutcome:
 
 
 def previous_snapshot(spec: Spec, now: TopicsSnapshot) -> TopicsSnapshot | None:
-    """Return the snapshot to compare with: `spec.previous`, else the last of the same question.
+    """Return `spec.previous`, else the newest earlier snapshot of the same cluster and target.
 
-    Names of files are no proof: a report of another cluster or target may have a like name.
+    Names of files prove nothing: a report of another cluster or target may have a similar name.
     """
     if spec.previous is not None:
         before = load_snapshot(spec.previous)
@@ -95,9 +95,9 @@ def previous_snapshot(spec: Spec, now: TopicsSnapshot) -> TopicsSnapshot | None:
 def run_each(runs: Sequence[tuple[Spec, Path]], events: Events) -> list[int]:
     """Run specs one after the other in one session; return their exit codes.
 
-    Each writes the report of its directory. One that cannot decide does not stop the others. Spark
-    starts at once where capturing the input takes long. Otherwise a capture that fails, such as
-    that of a topic that does not exist, starts no JVM.
+    Each run writes the report of its directory; one that cannot decide does not stop the others. If
+    capturing the input takes long, Spark starts at once. Otherwise a capture that fails, such as
+    for a topic that does not exist, starts no JVM.
     """
     specs = [spec for spec, _ in runs]
     if any(spec.spark != specs[0].spark for spec in specs):
@@ -133,15 +133,15 @@ def run_each(runs: Sequence[tuple[Spec, Path]], events: Events) -> list[int]:
 def _run(
     spec: Spec, directory: Path, events: Events, session: Callable[[], SparkSession]
 ) -> Verdict:
-    """Do what the spec asks and write its report; ReconcileError when it could not decide.
+    """Run the job of the spec and write its report.
 
-    The report then says why.
+    If the run fails, the report has the reason, and the error is raised again.
     """
     make_directory(directory)
     started = time.time()
     try:
         events.step("taking the snapshot")
-        # Copies of files lie where executors and a Spark Connect server see them, too.
+        # Executors and a Spark Connect server see the report's directory, too.
         with tempfile.TemporaryDirectory(dir=directory, prefix=".work-") as copies:
             captured = capture(spec, Path(copies), session)
             if spec.job == "ranges":

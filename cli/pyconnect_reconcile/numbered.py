@@ -1,9 +1,9 @@
 """Sequence numbers folded to masks: 64 numbers of a source in one row.
 
-`masks` and `sorted_masks` have one row per group, topic, partition and bucket of 64 numbers;
-everything that `sequence` asks is answered from it. `masks` folds before any exchange, and proves
-the order of a bucket whose records follow each other. `sorted_masks` exchanges and sorts the
-numbers once, and proves the order of sources whose records lie between those of others.
+`masks` and `sorted_masks` have one row per group, topic, partition and bucket of 64 numbers,
+from which `sequence` answers everything. `masks` folds before any exchange, and proves the order
+of a bucket whose records follow each other. `sorted_masks` exchanges and sorts the numbers once,
+and proves the order of sources whose records alternate with those of others.
 
 Windows over masks are cut into chunks of CHUNK_BITS: gaps between buckets are looked for within
 chunks, gaps between chunks over the chunks' ends only. Windows over records are cut into chunks of
@@ -24,7 +24,7 @@ BUCKET_KEYS = (*LANE, "bucket")
 EARLIER = (Window.unboundedPreceding, -1)
 # Bit i stands for number i of the bucket.
 MASK = "bit_or(shiftleft(1L, CAST(sequence & 63 AS INT))) AS mask"
-# They follow from the mask, once for 64 records: its lowest bit and its number of digits.
+# Computed from the mask, once for 64 records: its lowest bit and its number of digits.
 FROM_MASK = (
     f"shiftright(bucket, {CHUNK_BITS}) AS chunk",
     "shiftleft(bucket, 6) + bit_count((mask & -mask) - 1) AS lowest",
@@ -55,11 +55,11 @@ def sorted_masks(numbers: DataFrame, *, several_chunks: bool) -> DataFrame:
     `several_chunks`: whether a partition has more than 2^SORTED_BITS offsets.
     """
     block = f"shiftright(offset, {SORTED_BITS})" if several_chunks else "0L"
-    # Records without a number have no order: no task shall get all of them.
+    # Records without a number have no order: blocks keep them from being all in one task.
     block = (
         f"CASE WHEN sequence IS NULL THEN -1 - shiftright(offset, {CHUNK_BITS}) ELSE {block} END"
     )
-    # A hash is sorted quicker than texts; where two are equal more records are doubtful, not fewer.
+    # A hash sorts faster than texts; equal hashes make more records doubtful, never fewer.
     run = sql.xxhash64(*LANE, sql.expr(block))
     blocks = numbers.withColumns({"block": sql.expr(block), "run": run})
     seen = Window.partitionBy("run").orderBy("offset").rowsBetween(*EARLIER)
@@ -77,7 +77,7 @@ def sorted_masks(numbers: DataFrame, *, several_chunks: bool) -> DataFrame:
     )
     if not several_chunks:
         return folded.drop("block").selectExpr("*", *FROM_MASK)
-    # Whether a bucket that lies in two blocks is in order is looked at record by record.
+    # A bucket that lies in two blocks is checked record by record.
     merged = folded.groupBy(*BUCKET_KEYS).agg(
         sql.bit_or("mask").alias("mask"),
         sql.sum("copies").alias("copies"),
@@ -89,7 +89,7 @@ def sorted_masks(numbers: DataFrame, *, several_chunks: bool) -> DataFrame:
 
 
 def over_partitions(folded: DataFrame) -> DataFrame:
-    """Return one row per group and bucket: what is in any partition is there."""
+    """Return one row per group and bucket, which merges the masks of all partitions."""
     return folded.groupBy("group", "chunk", "bucket").agg(
         sql.bit_or("mask").alias("mask"),
         sql.sum("copies").alias("copies"),
@@ -102,7 +102,7 @@ def over_partitions(folded: DataFrame) -> DataFrame:
 def groups(buckets: DataFrame, bounds: DataFrame | None, *, from_one: bool) -> DataFrame:
     """Return per group: lowest, highest, copies, distinct, doubtful, missing, `perhaps`, `wrong`.
 
-    `wrong` counts the records without a number; where a group has no other ones, the rest is null.
+    `wrong` counts the records without a number; if a group has only such records, the rest is null.
     `perhaps` of the missing numbers may be outside of the range, by `bounds` of `known_between`.
     With `from_one` each source begins to count at 1.
     """
@@ -150,11 +150,11 @@ _ABOVE = (
 
 
 def known_between(folded: DataFrame, cut: DataFrame) -> DataFrame:
-    """Return per group `low` and `high`: numbers outside of them may be outside of the range.
+    """Return per group `low` and `high`: numbers beyond them may be outside of the range.
 
     `cut` has topic and partition of ranges that begin after other records (`late`) or end before
-    some (`early`). A source writes its numbers in order to each partition: those before the range
-    are lower than the first one within it, those behind it are higher than the last one.
+    some (`early`). A source writes its numbers in order to each partition: numbers before the range
+    are lower than the first one within it, numbers behind it are higher than the last one.
     """
     ends = folded.groupBy(*LANE).agg(
         sql.min_by("lowest", "first").alias("low"), sql.max_by("highest", "last").alias("high")
@@ -209,10 +209,9 @@ def unproven(folded: DataFrame) -> DataFrame:
     """Return the buckets whose order in their partition is not proven: BUCKET_KEYS and `later`.
 
     Within a bucket the order is proven if it is not `doubtful`. Between buckets, the last offset
-    must lie before `later`, the first offset of any bucket with higher numbers (null: there is
-    none).
+    must lie before `later`, the first offset of any bucket with higher numbers, null without one.
     """
-    # Descending: frames that grow cost one step a row, frames that shrink are computed again each.
+    # In descending order the frames grow, at one step a row; shrinking frames are recomputed.
     within = Window.partitionBy(*LANE, "chunk").orderBy(sql.desc("bucket"))
     across = Window.partitionBy(*LANE).orderBy(sql.desc("chunk"))
     chunks = (
@@ -224,7 +223,7 @@ def unproven(folded: DataFrame) -> DataFrame:
     return (
         folded.withColumn("near", sql.min("first").over(within.rowsBetween(*EARLIER)))
         .join(chunks, [*LANE, "chunk"])
-        # `least` skips nulls: the end of a chunk, the end of all.
+        # `least` skips the null at the end of a chunk, and the one at the end of all.
         .withColumn("later", sql.least("near", "beyond"))
         .where("doubtful OR last > later")
         .select(*BUCKET_KEYS, "later")
@@ -234,14 +233,14 @@ def unproven(folded: DataFrame) -> DataFrame:
 def disordered(numbers: DataFrame, suspects: DataFrame) -> DataFrame:
     """Return the records of suspect buckets that come after a higher number of their partition.
 
-    Only the first copy of a number counts: later ones are duplicates, not disorder. Columns as of
-    `numbers`.
+    Only the first copy of a number counts: later ones are duplicates, not disorder. The columns are
+    those of `numbers`.
     """
     seen = Window.partitionBy(*BUCKET_KEYS).orderBy("offset").rowsBetween(*EARLIER)
     return (
         numbers.withColumn("bucket", sql.expr("shiftright(sequence, 6)"))
         .join(suspects, list(BUCKET_KEYS))
-        # One exchange for both: the first copies and their order.
+        # The first copies and their order share one exchange.
         .repartition(*BUCKET_KEYS)
         .groupBy(*BUCKET_KEYS, "sequence")
         .agg(sql.min("offset").alias("offset"), sql.first("later").alias("later"))

@@ -1,8 +1,8 @@
 """The history of each source partition and its last commit, from an offsets topic. Pure.
 
-The topic is compacted: history is what compaction has left, newest record of each key at least.
-A task that starts again goes on from the last commit, so one writer never goes back unless its
-source does; what else is known of the time of a commit are its `Circumstances`.
+Compaction may have removed a part of the history, but never the newest record of a key. A task that
+starts again continues from the last commit, so one writer never goes back unless its source does.
+The evidence of other topics about the time of a commit is its `Circumstances`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Circumstances:
 
 
 def time_text(place: Place) -> str:
-    """Return a record's time for people, in UTC."""
+    """Return a record's time as a text for people, in UTC."""
     moment = datetime.fromtimestamp((place.timestamp_ms or 0) / 1000, UTC)
     return moment.strftime("%Y-%m-%d %H:%M:%SZ")
 
@@ -59,7 +59,7 @@ RESET_BY = {
     True: "while the connector was stopped: a reset over REST, or by other tools",
     False: "while the connector was not stopped: by the connector itself, or by other tools",
 }
-"""By whether the connector was stopped; None: it is not known."""
+"""Causes by whether the connector was stopped; None: it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,14 +92,14 @@ History = Sequence[OffsetCommit]
 
 
 def canonical(value: object) -> str:
-    """Return the same text for the same value, whatever the order of its members."""
+    """Return the canonical JSON of a value, with sorted members."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def read_commit(
     place: tuple[str, int, int, int], key: bytes | None, value: bytes | None
 ) -> OffsetCommit | None:
-    """Read a record at (topic, partition, offset, timestamp_ms); None when it is no commit."""
+    """Return the commit at (topic, partition, offset, timestamp_ms); None for other records."""
     try:
         connector, source = json.loads(key or b"")
         offset = None if value is None else json.loads(value)
@@ -121,7 +121,7 @@ def read_commit(
 
 
 def histories(commits: Iterable[OffsetCommit]) -> list[History]:
-    """Return the commits by topic, partition and key: only within these they have an order."""
+    """Return the commits by topic, partition and key: only these have an order."""
     found: dict[tuple[str, int, bytes], list[OffsetCommit]] = {}
     for commit in sorted(commits, key=lambda each: (each.topic, each.partition, each.offset)):
         found.setdefault((commit.topic, commit.partition, commit.raw_key), []).append(commit)
@@ -129,7 +129,7 @@ def histories(commits: Iterable[OffsetCommit]) -> list[History]:
 
 
 def went_back(before: Mapping[str, object], after: Mapping[str, object]) -> bool:
-    """Return whether a later offset is behind an earlier one: no number grew, one shrank."""
+    """Return whether `after` is behind `before`: some number shrank, and no number grew."""
     pairs = [
         (before[name], after[name])
         for name in before.keys() & after.keys()
@@ -160,7 +160,7 @@ def findings_of(history: History, circumstances: Circumstances | None = None) ->
             )
         )
 
-    # Resets and changes by hand part the history: after them anything may follow.
+    # Resets and changes by hand divide the history: any offset may follow them.
     parts: list[list[OffsetCommit]] = [[]]
     for commit in history:
         stopped = known.statuses.stopped_at(commit.connector, commit.timestamp_ms)
@@ -188,7 +188,7 @@ def findings_of(history: History, circumstances: Circumstances | None = None) ->
 
 
 def _interleaves(part: History) -> bool:
-    """Return whether two rising runs of offsets take turns, each of them resumed by the other.
+    """Return whether two rising runs of offsets alternate, each resumed after the other.
 
     Each commit belongs to the run that is least behind it. A source that repeatedly starts from the
     beginning (a file that is truncated) makes runs that follow each other and are never resumed.
@@ -201,14 +201,14 @@ def _interleaves(part: History) -> bool:
         for index, (_, last) in enumerate(runs):
             if went_back(last.value or {}, value):
                 continue
-            # The nearest one: what was best so far is behind it.
+            # The nearest run is the one that is ahead of the best so far.
             if best is None or went_back(last.value or {}, runs[best][1].value or {}):
                 best = index
         name = number if best is None else runs.pop(best)[0]
         runs.append((name, commit))
         del runs[:-MOST_RUNS]
         turns.append(name)
-    # Each of two runs goes on after the other: a, b, a, b at least.
+    # Each of two runs is resumed after the other: at least a, b, a, b.
     for pair in combinations(dict.fromkeys(turns), 2):
         shown = [turn for turn in turns if turn in pair]
         if sum(one != other for one, other in pairwise(shown)) >= 3:
@@ -246,7 +246,7 @@ Source = tuple[str, str, str]
 
 
 class LastCommits:
-    """The last commit of each source partition; where there are several keys, the newest."""
+    """The last commit of each source partition; the newest one of several keys."""
 
     def __init__(self, commits: Iterable[OffsetCommit]) -> None:
         self._all: dict[Source, list[OffsetCommit]] = {}
@@ -260,7 +260,7 @@ class LastCommits:
         }
 
     def orphans(self, known: frozenset[str]) -> list[Finding]:
-        """Return the connectors with stored offsets that are not configured any more."""
+        """Return a note for each connector with stored offsets that is not configured any more."""
         alive: dict[str, list[OffsetCommit]] = {}
         for commit in self.newest.values():
             if commit.value is not None and commit.connector not in known:
@@ -278,10 +278,11 @@ class LastCommits:
         ]
 
     def disagreements(self, worker: str, own: Mapping[str, str]) -> list[Finding]:
-        """Return source partitions whose offset in a connector's own topic is not the copy's.
+        """Return source partitions whose offset in a connector's own topic differs from the copy.
 
-        The copy in the worker's topic is written after the commit, so being behind is no more than
-        a note. A reset that did not reach the copy is none: the connector starts from the copy.
+        The worker writes the copy in its topic after the commit, so a copy that is behind is only a
+        note. If a reset did not reach the copy, the finding is an error: the connector starts from
+        the copy.
         """
         found = []
         for (topic, connector, source), commit in self.newest.items():
@@ -345,7 +346,7 @@ class LastCommits:
         return found
 
     def overlaps(self, circumstances: Circumstances) -> list[Finding]:
-        """Return source partitions that several tasks share by their configurations."""
+        """Return source partitions that several tasks share according to their configurations."""
         found: list[Finding] = []
         equal: set[str] = set()
         for _, connector, source in self.newest:

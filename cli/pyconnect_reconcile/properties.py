@@ -1,7 +1,7 @@
-"""Kafka client properties of a run: for Spark in Java's names, for snapshots understood.
+"""Kafka client properties of a run: Java's names for Spark, their meaning for snapshots.
 
-Spark hands them to Java's consumer. Snapshots ask librdkafka and kafka-python: what the properties
-mean for those says `pyconnect_clients`, as it does for agents and the command line.
+Spark passes them to Java's consumer. Snapshots ask librdkafka and kafka-python: `pyconnect_clients`
+translates the properties for those, as it does for agents and the command line.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SPARK_OWN = frozenset(
 
 
 def read_properties(path: str | None) -> dict[str, str]:
-    """Read a properties file as it is written; nothing without one."""
+    """Read a properties file unchanged; empty for None."""
     if path is None:
         return {}
     with property_errors_translated():
@@ -44,7 +44,7 @@ def read_properties(path: str | None) -> dict[str, str]:
 
 
 def client_properties(path: str | None) -> dict[str, str]:
-    """Read a file of client properties, references looked up; nothing without one."""
+    """Read a file of client properties and resolve its references; empty for None."""
     properties = read_properties(path)
     with property_errors_translated():
         refuse_other_names(properties)
@@ -52,17 +52,17 @@ def client_properties(path: str | None) -> dict[str, str]:
 
 
 def table_properties(path: str | None) -> dict[str, str]:
-    """Read a file of JDBC options, references of user and password looked up; nothing without one.
+    """Read a file of JDBC options and resolve references of user and password; empty for None.
 
-    The definitions of the config providers are no options, nor is the access to a store in which a
-    catalog in a database has its tables.
+    The result has neither the config providers nor the credentials of the store in which a catalog
+    in a database has its tables.
     """
     found = _with_access(path, ("user", "password"), "the database", "--jdbc-properties FILE")
     return {name: value for name, value in found.items() if name not in STORE_SECRETS}
 
 
 def store_properties(path: str | None) -> dict[str, str]:
-    """Read a file of what a store or a catalog asks for, likewise."""
+    """Read a file of credentials for a store or a catalog, as `table_properties` does."""
     return _with_access(path, STORE_SECRETS, "the lake", "--spec FILE")
 
 
@@ -82,14 +82,14 @@ def _with_access(
 
 
 def client_security(properties: Mapping[str, str]) -> Security:
-    """Return what client properties mean, key stores read; ReconcileError says what is wrong."""
+    """Return the meaning of client properties with key stores read; ReconcileError if not valid."""
     with property_errors_translated():
         return with_stores_read(parse_security(properties))
 
 
 @contextmanager
 def property_errors_translated(of: str = "Kafka client properties") -> Iterator[None]:
-    """Raise what is wrong with a property as ReconcileError."""
+    """Raise ReconcileError in place of an error of a property."""
     try:
         yield
     except ClientPropertyError as exc:
@@ -99,7 +99,7 @@ def property_errors_translated(of: str = "Kafka client properties") -> Iterator[
 def spark_options(properties: Mapping[str, str]) -> dict[str, str]:
     """Return the options that give Spark's Kafka source these properties.
 
-    Java takes a store for its own format by default; PEM is recognised by its content.
+    By default Java expects a store in its own format; PEM is recognised by its content.
     """
     types = {
         name: "PEM"
@@ -113,7 +113,7 @@ def spark_options(properties: Mapping[str, str]) -> dict[str, str]:
     }
     given = {**properties, **types}
     for location in _PEM_TYPES.keys() & given.keys():
-        # A store that executors are sent (`spark-submit --files`) is not here, but beside them.
+        # A store that spark-submit sends to executors (`--files`) is beside them, not here.
         if Path(given[location]).is_file() and not submitted():
             given[location] = absolute(given[location])
     return {f"kafka.{key}": value for key, value in given.items() if key not in _SPARK_OWN}

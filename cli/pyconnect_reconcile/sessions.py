@@ -1,14 +1,14 @@
 """The Spark session of one run, and how its work is watched and cancelled.
 
-Under spark-submit the session is configured already, and only what the jobs rely on is set. Else
-a local one is made, or one on the master or the Spark Connect server that the spec names.
+Under spark-submit the session is configured already, and only the settings that the jobs need are
+set. Otherwise the session is local, or on the master or the Spark Connect server of the spec.
 
 A local session starts and ends in a thread of its own. Signals raise KeyboardInterrupt in the main
-thread: none loses the JVM, and a call to the JVM that one interrupts does not disturb its end.
+thread, so they neither lose the JVM nor disturb its end by interrupting a call to it.
 
 A session at a Spark Connect server is reached in bounded time, watched and cancelled over gRPC. The
-server is shared: ending the session interrupts what it runs and releases what it holds, and
-nothing of others; master, memory and the Kafka source are the server's own.
+server is shared: ending the session interrupts and releases only its own work. The server has its
+own master, memory and Kafka source.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 
 REMOTE_VARIABLE = "SPARK_REMOTE"
 REACH_S = 10.0
-# Of a request to a server that went away: 0.2 s, 0.4 s, … in all 6 s. PySpark waits for 10 minutes.
+# Retries to a server that went away: 0.2 s, 0.4 s, … in all 6 s. PySpark's last for 10 minutes.
 RETRIES = {"max_retries": 5, "initial_backoff": 200, "backoff_multiplier": 2.0, "max_backoff": 5000}
 INTERRUPT_S = 0.5
 SQL_SETTINGS = "spark.sql."
 
 
 def remote_of(settings: SparkSettings) -> str | None:
-    """Return the server's URL: the spec's, or that of the environment unless a master is named."""
+    """Return the server's URL: the spec's, else the environment's unless the spec has a master."""
     return settings.remote or (None if settings.master else os.environ.get(REMOTE_VARIABLE))
 
 
@@ -66,7 +66,7 @@ def connect(url: str, app_name: str) -> SparkSession:
         builder = DefaultChannelBuilder(url)
         channel = builder.toChannel()
     except ValueError as exc:
-        # Its text would quote the parameters, of which one may be a token.
+        # The original error quotes the parameters, and one may be a token.
         raise InvalidQuestion(
             "the address of the Spark Connect server is not sc://HOST:PORT[/;KEY=VALUE…]"
         ) from exc
@@ -80,7 +80,7 @@ def connect(url: str, app_name: str) -> SparkSession:
     finally:
         channel.close()
     os.environ.pop(REMOTE_VARIABLE, None)
-    # Settings follow later: with them PySpark would send a request before its time limit is set.
+    # Settings follow later: with them PySpark would send a request before the retries are limited.
     session = SparkSession.builder.remote(url).create()
     _limit_retries(session, **RETRIES)
     session.addTag(app_name.replace(",", " "))
@@ -88,7 +88,7 @@ def connect(url: str, app_name: str) -> SparkSession:
 
 
 def set_up(session: SparkSession, settings: SparkSettings) -> None:
-    """Give the session the user's settings and jars; ReconcileError for what it cannot have."""
+    """Give the session the user's settings and jars; InvalidQuestion for refused ones."""
     from pyspark.errors import AnalysisException
 
     from pyconnect_reconcile.properties import read_properties
@@ -99,7 +99,7 @@ def set_up(session: SparkSession, settings: SparkSettings) -> None:
             "a Spark Connect server does not accept packages from a session",
             hint="start the server with --packages, or give the jars with --jars",
         )
-    # A file of settings may be for local sessions too: what it says of JVMs is left out.
+    # The settings file may serve local sessions too: its settings of JVMs are skipped.
     file = read_properties(settings.properties_file)
     given = {key: value for key, value in file.items() if key.startswith(SQL_SETTINGS)}
     for key, value in {**given, **settings.conf}.items():
@@ -112,24 +112,24 @@ def set_up(session: SparkSession, settings: SparkSettings) -> None:
             ) from exc
     if settings.jars:
         session.addArtifacts(*settings.jars)
-        # Spark puts a plan that is cached into its canonical form when it meets another one in the
-        # cache: if there is none, then in the next query, which may be one of a session without
-        # these jars. For functions of a jar (`from_avro`) that query would fail with
+        # Spark makes the canonical form of a cached plan when it meets another plan in the cache:
+        # without one, in the next query, which may be from a session without these jars. For
+        # functions of a jar (`from_avro`) that query would fail with
         # AVRO_NOT_LOADED_SQL_FUNCTIONS_UNUSABLE. This row is the other plan.
         _own_row(session).persist()
 
 
 @contextmanager
 def cancelled_by_signals(session: SparkSession) -> Iterator[None]:
-    """Have SIGINT and SIGTERM interrupt what the session runs; then raise KeyboardInterrupt.
+    """Have SIGINT and SIGTERM interrupt the session's work; then raise KeyboardInterrupt.
 
-    An exception in the midst of a call would leave its operation behind (see `release`), so the
-    call is waited for: the server ends it with an error. A second signal does not wait.
+    An exception within a call would leave its operation behind (see `release`), so the handler
+    waits until the server ends the call with an error. A second signal does not wait.
     """
     wanted, over = threading.Event(), threading.Event()
 
     def interrupt() -> None:
-        # Until the session ends: between two operations there is nothing to interrupt.
+        # The interrupts repeat until the session ends: one between two operations has no effect.
         while not over.is_set():
             # A server that does not answer ends the call as well.
             with suppress(Exception):
@@ -158,16 +158,16 @@ def cancelled_by_signals(session: SparkSession) -> Iterator[None]:
 
 
 def release(session: SparkSession) -> None:
-    """Interrupt what the session runs and give it back; the server stays, dead or alive.
+    """Interrupt the session's work and end the session; the server itself goes on.
 
-    Operations are given back first: a server writes the requests of those that end with their
-    session to its log, with all options.
+    Operations are released first: for those that end with their session, a server writes the
+    requests to its log, with all options.
     """
     from pyspark.errors import PySparkException
     from pyspark.sql.connect.client.reattach import ExecutePlanResponseReattachableIterator
 
     _limit_retries(session, **{**RETRIES, "max_retries": 0})
-    # A server that has gone took with it what it ran.
+    # If the server is gone, its work is gone, too.
     with suppress(PySparkException):
         session.interruptAll()
         _own_row(session).unpersist()
@@ -179,7 +179,7 @@ def release(session: SparkSession) -> None:
 
 
 def tell_progress(session: SparkSession, events: Events) -> None:
-    """Report the tasks of what the session runs, as the server sends them."""
+    """Report the tasks of the session's work as the server sends them."""
 
     def told(*, stages: Iterable[Any] | None, **_more: object) -> None:
         known = list(stages or ())
@@ -193,7 +193,7 @@ def tell_progress(session: SparkSession, events: Events) -> None:
 
 
 def _own_row(session: SparkSession) -> DataFrame:
-    """Return a row that no other session has: equal plans share one place in the cache."""
+    """Return a row that no other session has: equal plans share one entry of the cache."""
     number = cast("RemoteSession", session).session_id
     return session.range(1).selectExpr(f"'{number}' AS session")
 
@@ -214,39 +214,41 @@ def _limit_retries(session: SparkSession, **retries: float) -> None:
 
 POLL_S = 0.5
 END_S = 600
-"""A JVM that writes an archive of its classes does so when it ends: minutes on a busy machine."""
+"""The longest wait for a JVM's end, when it may write an archive of its classes for minutes."""
 # Names of options whose values Spark must not show in plans, its UI or its logs.
 HIDDEN_OPTIONS = "secret|password|token|access[.]?key|url|jaas|sasl|ssl[.]key|credential"
 REDACTED = f"(?i){HIDDEN_OPTIONS}"
 # A Spark Connect server shows requests as text, where options are entries of a map.
 REDACTED_TEXT = rf'(?i)key: "[^"]*({HIDDEN_OPTIONS})[^"]*"\s+value: "[^"\\]*+(\\.[^"\\]*+)*+"'
 # Adaptive rules that trust the row count of a persisted frame. Spark may take the count before all
-# partitions are stored (SPARK-57547), and then drops rows: findings would be missing in silence.
+# partitions are stored (SPARK-57547), and then drops rows: findings would be missing without an
+# error.
 TRUST_IN_COUNTS = (
     "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation",
     "org.apache.spark.sql.catalyst.optimizer.EliminateLimits",
     "org.apache.spark.sql.catalyst.optimizer.OptimizeOneRowPlan",
 )
-# Every job relies on these, also in sessions of other programs.
+# Every job needs these, also in sessions of other programs.
 JOB_CONF = {
-    # Sums and casts of the data must not end a run; the jobs count what does not parse.
+    # Sums and casts of the data must not end a run; the jobs count values that do not parse.
     "spark.sql.ansi.enabled": "false",
     # Times of day are texts: releases before 4.1 have no type for them.
     "spark.sql.timeType.enabled": "false",
-    # Spark 3.5 refuses dates before 1900 in files, and texts of times that Spark 2 read otherwise.
+    # By default Spark 3.5 refuses dates before 1900 in files, and texts of times that Spark 2 read
+    # differently.
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
     "spark.sql.session.timeZone": "UTC",
-    # What a file holds is read, or the run ends.
+    # An unreadable file must end the run.
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
     # Names of JSON members, Kafka fields and columns of Parquet are case-sensitive.
     "spark.sql.caseSensitive": "true",
-    # All three write the expressions behind the key of a join into one, each wherever it is used:
-    # the plan of a compare would take minutes. There are no partitions of tables to leave out.
+    # These three copy the expressions of a join's key to each place that uses them: the plan of a
+    # compare would take minutes. There are no partitions of tables to prune.
     "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
     "spark.sql.constraintPropagation.enabled": "false",
@@ -262,7 +264,7 @@ LOCAL_CONF = {
     "spark.redaction.regex": REDACTED,
 }
 # The second compiler takes code that runs ten times as often as by default: an audit of 300,000
-# records needs a fifth less processor time so, and a large one reaches these numbers at once.
+# records then needs a fifth less processor time, and a large one reaches these numbers at once.
 LATE_OPTIMISATION = (
     "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000"
     " -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
@@ -282,7 +284,7 @@ appender.console.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n%ex
 def spark_session(
     settings: SparkSettings, *, app_name: str, work_directory: Path, events: Events
 ) -> Iterator[SparkSession]:
-    """Make a session and end it, with its JVM, when the block ends; progress goes to `events`."""
+    """Yield a session; it ends with its JVM when the block ends. `events` gets its progress."""
     with starting_session(
         settings, app_name=app_name, work_directory=work_directory, events=events, at_once=True
     ) as session:
@@ -293,9 +295,9 @@ def spark_session(
 def starting_session(
     settings: SparkSettings, *, app_name: str, work_directory: Path, events: Events, at_once: bool
 ) -> Iterator[Callable[[], SparkSession]]:
-    """As `spark_session`, but return a function that returns the session when it has started.
+    """Yield a function that starts a `spark_session` and returns it.
 
-    The first call starts it. With `at_once` a local session starts while the caller works.
+    Only the first call starts it. With `at_once` a local session starts while the caller works.
     """
     with ExitStack() as stack:
         if url := remote_of(settings):
@@ -311,7 +313,7 @@ def starting_session(
 def _local(
     settings: SparkSettings, app_name: str, work_directory: Path
 ) -> Iterator[Callable[[], Future[SparkSession]]]:
-    """Return a function that starts a session, once; it has ended when the block has."""
+    """Yield a function that starts one session; the session ends when the block ends."""
     over = threading.Event()
     started: list[Future[SparkSession]] = []
     with ThreadPoolExecutor(1, "spark") as thread:
@@ -360,7 +362,7 @@ def _connect_errors_translated() -> Iterator[None]:
     try:
         yield
     except ImportError as exc:
-        # The client of Spark Connect imports more than pyspark brings.
+        # The client of Spark Connect needs more packages than pyspark installs.
         message = f"Spark Connect needs more packages: {_first_line(exc)}"
         raise ReconcileError(
             message, hint=f"install them: {install_command('reconcile-connect')}"
@@ -372,7 +374,7 @@ def _connect_errors_translated() -> Iterator[None]:
 def _session(
     settings: SparkSettings, app_name: str, work_directory: Path, over: threading.Event
 ) -> SparkSession:
-    """Start a session, but end after the JVM's start if the caller needs none any more."""
+    """Start a session; stop after the JVM's start if the caller does not need it any more."""
     try:
         from pyspark import SparkConf, SparkContext
         from pyspark.errors import PySparkException
@@ -381,7 +383,7 @@ def _session(
         raise ReconcileError(
             "Spark is not installed", hint=f"install it: {install_command('reconcile')}"
         ) from exc
-    # A master was named: the environment must not make it another session.
+    # The spec names a master: SPARK_REMOTE must not replace it.
     os.environ.pop(REMOTE_VARIABLE, None)
     conf = {} if submitted() else _local_conf(settings, work_directory)
     builder = SparkSession.builder.appName(app_name)
@@ -389,10 +391,10 @@ def _session(
         builder = builder.config(key, value)
     try:
         if conf:
-            # The JVM that the next session of this process uses; not in the main thread. pyspark
-            # knows the process only once it has answered. An exception before that, such as that
-            # of a signal in the main thread, would leave a JVM that finds its connection file's
-            # directory removed, and then waits forever.
+            # This starts the JVM for the next session of this process, not in the main thread.
+            # pyspark knows the process only once it has answered. An earlier exception, such as
+            # that of a signal in the main thread, would leave a JVM that finds its connection
+            # file's directory removed, and then waits forever.
             settings_of_jvm = SparkConf().setAll(list(conf.items()))
             SparkContext._ensure_initialized(conf=settings_of_jvm)  # noqa: SLF001
         if over.is_set():
@@ -411,7 +413,7 @@ def _rely_on(session: SparkSession) -> None:
 
 
 def _local_conf(settings: SparkSettings, work_directory: Path) -> dict[str, str]:
-    """Return what the JVM and the session are started with; the user's `conf` wins."""
+    """Return the settings of the JVM and the session; the user's `conf` wins."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     log_configuration = work_directory / "log4j2.properties"
     log_configuration.write_text(LOG_CONFIGURATION.format(level="error"))
@@ -422,7 +424,7 @@ def _local_conf(settings: SparkSettings, work_directory: Path) -> dict[str, str]
         "spark.master": master,
         # Half of the machine's memory, between 1 and 4 GiB.
         "spark.driver.memory": f"{max(1024, min(4096, total // 2**21))}m",
-        # Spark makes a directory `artifacts` where it runs, which may be read-only.
+        # Spark makes a directory `artifacts` in its working directory, which may be read-only.
         "spark.driver.extraJavaOptions": (
             f"{LATE_OPTIMISATION} -Dlog4j2.configurationFile={log_configuration.as_uri()}"
             f' "-Duser.dir={work_directory.absolute()}"'
@@ -430,7 +432,7 @@ def _local_conf(settings: SparkSettings, work_directory: Path) -> dict[str, str]
         "spark.sql.warehouse.dir": str(work_directory / "warehouse"),
     }
     if master.startswith("local"):
-        # Else Spark asks the resolver for the host's own name, which not every machine knows.
+        # Otherwise Spark asks the resolver for the host's own name, which may be unknown.
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if settings.properties_file:
         from pyconnect_reconcile.properties import read_properties
@@ -457,7 +459,7 @@ def _end(started: Future[SparkSession]) -> None:
 
 
 def _end_jvm() -> None:
-    """End the JVM, which pyspark leaves until Python ends, and wait for it."""
+    """End the JVM, which pyspark would keep until Python ends, and wait for it."""
     from pyspark import SparkContext
 
     if (gateway := SparkContext._gateway) is None:  # noqa: SLF001
@@ -465,7 +467,7 @@ def _end_jvm() -> None:
     gateway.shutdown()
     process = getattr(gateway, "proc", None)
     if process is not None:
-        # The JVM ends with its standard input.
+        # Closing its standard input ends the JVM.
         process.stdin.close()
         process.wait(END_S)
     SparkContext._gateway = None  # noqa: SLF001

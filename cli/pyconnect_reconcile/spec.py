@@ -1,8 +1,8 @@
 """The spec of a run, one document: the interface between the command line and the jobs. Pure.
 
 Everything a job needs is in it, or in files that it names (properties with secrets, saved
-ranges). docs/reference/reconciliation.md describes each member; unknown ones are errors,
-near names are told.
+ranges). docs/reference/reconciliation.md describes each member; an unknown member is an error that
+suggests a similar name.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ COMPARES = ("source-topic", "topic-topic", "topic-sink")
 SCANS = ("ranges", "transactions", "sequence", "duplicates")
 JOBS = (*SCANS, *COMPARES, "offsets", "completeness")
 ISOLATION_LEVELS = ("read_committed", "read_uncommitted")
-# In the wire format of a schema registry; Protobuf is known to be refused.
+# Values in the wire format of a schema registry; Protobuf is always refused.
 AVRO, JSON_SCHEMA, PROTOBUF = "avro", "json-schema", "protobuf"
 FRAMED_FORMS = (AVRO, JSON_SCHEMA)
 DEFAULT_FINDINGS = 1000
@@ -74,9 +74,9 @@ class SparkSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnRule:
-    """One column that is compared; `path` is where a topic's JSON value has it.
+    """One column that is compared; `path` is its place in a topic's JSON value.
 
-    `type` is a type of Spark SQL, or `timestamp_ms`; without one, values are compared as they are.
+    `type` is a type of Spark SQL, or `timestamp_ms`; without one, values are compared unchanged.
     `null` is a text that stands for null.
     """
 
@@ -88,9 +88,9 @@ class ColumnRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSide:
-    """Records of topics; `row` says how they become rows of a table.
+    """Records of topics; `row` is the rule by which they become rows of a table.
 
-    `connector` is the one whose dead letters count: others are those that name another one.
+    With `connector`, dead letters that name another connector do not count.
     """
 
     topics: tuple[str, ...]
@@ -115,7 +115,7 @@ class Tier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditedTopics:
-    """The internal topics that `offsets` reads; the lists say what is configured now."""
+    """The internal topics that `offsets` reads, and the connectors that are configured now."""
 
     worker: str
     connectors: Mapping[str, str] = field(default_factory=dict)
@@ -126,9 +126,9 @@ class AuditedTopics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """One run; rows of `arrived` count as arrived on the right: dead letters of a sink.
+    """One run; rows of `arrived` count as rows of the right: dead letters of a sink.
 
-    `registries` are by cluster; where a cluster has none, that of the main one is asked.
+    `registries` are by cluster; a cluster without one uses that of the main cluster.
     """
 
     job: str = one_of(JOBS)
@@ -175,13 +175,13 @@ _ACCESS = re.compile(
     "driver|fetchsize|permitMysqlScheme|timeout|ssl|tls|user|pass|pwd|secret|token|key|credential",
     re.IGNORECASE,
 )
-"""Options and parameters of an address that say how data is reached; others may say which."""
+"""Options and parameters of an address that say how data is reached; others may select the data."""
 
 
 def question_of(spec: Spec) -> str:
     """Return a hash of the question: sides, columns and rules, without offsets and access.
 
-    The user of a database is a part of it: one name may be another table for another user.
+    The hash covers the user of a database: one name may be another table for another user.
     """
 
     def kept(value: object) -> object:
@@ -190,7 +190,7 @@ def question_of(spec: Spec) -> str:
                 properties = value.get("properties")
                 if properties and (user := table_properties(str(properties)).get("user")):
                     value = {**value, "of_user": user}
-            # Without what is not set: a member of a later version is not set in earlier ones.
+            # Unset members are left out: earlier versions lack members of later ones.
             members = {str(k): kept(v) for k, v in value.items() if str(k) not in _PASSING}
             if isinstance(options := members.get("options"), Mapping):
                 members["options"] = {k: v for k, v in options.items() if not _ACCESS.search(k)}
@@ -209,7 +209,7 @@ def question_of(spec: Spec) -> str:
 
 
 def source_position(spec: Spec) -> tuple[object, ...]:
-    """Return the source's committed position in the left side; empty where none bounds it."""
+    """Return the committed position of the left side's source; empty without one."""
     match spec.left:
         case TableSide(position=TablePosition() as position):
             return (position.timestamp, position.number)
@@ -219,7 +219,7 @@ def source_position(spec: Spec) -> tuple[object, ...]:
 
 
 def read_spec(document: object) -> Spec:
-    """Read a spec; ReconcileError names the place of what is wrong in it."""
+    """Read a spec; ReconcileError names the place of an error."""
     members = Members(document, "spec")
     version = members.number("version", VERSION)
     if version != VERSION:
@@ -283,7 +283,7 @@ def _require(spec: Spec) -> None:
 
 
 def _require_forms(spec: Spec) -> None:
-    """Refuse sides that the job does not compare so, and what does not say where values are."""
+    """Raise ReconcileError for sides that the job cannot compare, and for invalid extractions."""
     identity = None if spec.identity == "record" else spec.identity
     for text in (spec.sequence, spec.group, identity):
         if text is not None and text != PROVENANCE:
@@ -297,7 +297,7 @@ def _require_forms(spec: Spec) -> None:
             raise ReconcileError("spec: `ordered` needs sequence, or topic-topic in append mode")
         if not (isinstance(spec.left, TopicSide) and isinstance(spec.right, TopicSide)):
             raise ReconcileError("spec: `ordered` compares two topics, but a side is not a topic")
-    # Lines of a sink are compared with a topic, those in Base64 with its bytes.
+    # Lines of a sink are compared with a topic, lines in Base64 with its bytes.
     for side in (spec.left, spec.right, *(tier.side for tier in spec.tiers)):
         if not isinstance(side, FileSide) or not side.lines:
             continue
@@ -312,7 +312,7 @@ def _require_forms(spec: Spec) -> None:
 
 
 def _require_bounds(spec: Spec) -> None:
-    """Refuse bounds that would be left out, or would count for two topics of one name."""
+    """Raise ReconcileError for bounds of topics that are not read, or are read in two clusters."""
     sides = [spec.left, spec.right, spec.arrived, *(tier.side for tier in spec.tiers)]
     read = {(t, side.cluster) for side in sides if isinstance(side, TopicSide) for t in side.topics}
     read |= {(topic, MAIN) for topic in spec.topics if spec.job in SCANS}
@@ -338,7 +338,7 @@ def _require_bounds(spec: Spec) -> None:
 
 
 def _require_continuable(spec: Spec) -> None:
-    """Refuse `since_last` where the records of one night cannot be told from those before."""
+    """Raise ReconcileError if `since_last` cannot tell one night's records from earlier ones."""
     if not spec.since_last:
         return
     if spec.since or spec.since_ms is not None or spec.ranges is not None:
@@ -361,7 +361,7 @@ def _require_continuable(spec: Spec) -> None:
     if reason is None and spec.arrived is not None:
         reason = "dead letters do not say to which night they belong"
     rule = spec.left.row if isinstance(spec.left, TopicSide) else None
-    # Rows of the right have the places of their records as their key.
+    # The key of each right row is the place of its record.
     placed = isinstance(spec.right, TableSide) and rule is not None and rule.of == KAFKA
     if reason is None and spec.job == "topic-sink" and not placed:
         reason = (

@@ -1,15 +1,16 @@
-"""What the status topic and the config topic of a Connect cluster show of its tasks. Pure.
+"""Evidence about the tasks of a Connect cluster in its status topic and config topic. Pure.
 
-Both topics are compacted: what is gone proves nothing, so every answer is about what is left.
+Both topics are compacted: a record that is gone proves nothing, so every answer is about the
+records that are left.
 
 A worker reports a task's state with its own address and the generation of the group that it
 knows; times are those of the workers' clocks. A worker that reports a state in HOLDING had the
 task then. One that was replaced without UNASSIGNED has crashed, or still runs; the topic cannot
-show it.
+show which.
 
-A leader writes every task's configuration and then a commit with their number; only what a commit
-closed is in force. The last set of each connector is whole, earlier ones may have lost
-configurations and are then not known. They prove that two tasks were assigned the same source, not
+A leader writes every task's configuration and then a commit with their number; only configurations
+with such a commit are in force. The last set of each connector is whole. Earlier sets may have lost
+configurations and are then not known. Sets prove that two tasks were assigned the same source, not
 that both read it.
 """
 
@@ -31,7 +32,7 @@ from pyconnect_clients.connect_names import (
 from pyconnect_reconcile.findings import Finding, Place, error, note
 
 STATUS_KEYS = (STATUS_TASK, STATUS_CONNECTOR)
-# States of a task that a worker holds; in all others it holds none, or one that has ended.
+# States of a task that a worker holds; in other states the task is not assigned or has ended.
 HOLDING = frozenset({"RUNNING", "PAUSED", "RESTARTING"})
 STOPPED = "STOPPED"
 COPIES_KEPT = 20
@@ -39,7 +40,7 @@ COPIES_KEPT = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusReport:
-    """One record: of a task, or of the connector (`task` None); `state` None is a removal."""
+    """One record about a task, or about the connector (`task` None); `state` None is a removal."""
 
     place: Place
     connector: str
@@ -50,21 +51,21 @@ class StatusReport:
 
     @property
     def time_ms(self) -> int:
-        """When it was reported."""
+        """The time of the report."""
         return self.place.timestamp_ms or 0
 
 
 class Takeover(NamedTuple):
-    """A task that a worker ran without the one before having reported its end."""
+    """A task that a worker ran although the worker before had not reported its end."""
 
     before: StatusReport
     after: StatusReport
 
 
 def read_status(place: Place, fields: Mapping[str, object] | None) -> StatusReport | None:
-    """Read the record at a place, whose key it names; None for a removal as fields.
+    """Read the status record at a place, which has the key; `fields` None is a removal.
 
-    Returns None when it is no status of a task or connector.
+    Returns None for a record that is not a status of a task or connector.
     """
     key = place.key or ""
     task: int | None = None
@@ -91,11 +92,11 @@ def read_status(place: Place, fields: Mapping[str, object] | None) -> StatusRepo
 
 
 class Statuses:
-    """The reports of all connectors and tasks, each in its order."""
+    """The reports of all connectors and tasks, each key in the order of the log."""
 
     def __init__(self, statuses: Iterable[StatusReport] = ()) -> None:
         self._by_key: dict[tuple[str, int | None], list[StatusReport]] = {}
-        # The log's order, not that of the workers' clocks; a key is in one partition.
+        # The log's order does not depend on the workers' clocks; a key is in one partition.
         for status in sorted(statuses, key=lambda s: (s.place.partition or 0, s.place.offset or 0)):
             self._by_key.setdefault((status.connector, status.task), []).append(status)
 
@@ -103,7 +104,7 @@ class Statuses:
         """Return a finding for each pair of workers that held a task at once, with the proofs."""
         found: list[Finding] = []
         for (_, task), history in sorted(self._by_key.items(), key=lambda item: str(item[0])):
-            # Written with different partitioners: nothing orders such reports.
+            # Reports in several partitions have no order: their writers had different partitioners.
             if task is None or len({status.place.partition for status in history}) > 1:
                 continue
             proofs: dict[frozenset[str], list[tuple[StatusReport, StatusReport]]] = {}
@@ -135,7 +136,7 @@ class Statuses:
     def stopped_at(self, connector: str, time_ms: int) -> bool | None:
         """Return whether a connector was stopped and held no task; None when it is not known.
 
-        Reports of the same millisecond come after: a task commits, then it ends.
+        Reports of the same millisecond count as later: a task commits before it ends.
         """
         last = _last(self._by_key.get((connector, None), ()), time_ms - 1)
         if last is None or last.state is None:
@@ -143,7 +144,7 @@ class Statuses:
         return last.state == STOPPED and not self.holders_at(connector, time_ms - 1)
 
     def holders_at(self, connector: str, time_ms: int) -> list[StatusReport]:
-        """Return the last reports of the tasks that were held then, by task."""
+        """Return the last reports of the tasks that were held at a time, by task."""
         found = [
             status
             for (name, task), history in self._by_key.items()
@@ -178,9 +179,9 @@ def _last(history: Sequence[StatusReport], time_ms: int) -> StatusReport | None:
 def _held_meanwhile(before: Sequence[StatusReport], status: StatusReport) -> StatusReport | None:
     """Return the report of another worker that held the task when `status` was reported.
 
-    A report in no later generation than one of another worker before it comes from a worker that
-    missed the rebalance between. A new group counts from the beginning, too: so the
-    worker must have reported already before the other one did, and in no later generation.
+    If a worker reports after another one, but in no later generation, it missed the rebalance
+    between them. A new group also counts from the beginning: so the worker must have reported
+    before the other one, too, and in no later generation.
     """
     ended: set[str] = set()
     rival: StatusReport | None = None
@@ -208,13 +209,13 @@ class TaskSet:
 
     @property
     def since_ms(self) -> int:
-        """When it was committed."""
+        """The time of the commit."""
         return self.place.timestamp_ms or 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
-    """Tasks that were assigned the same source; no `properties`: equal configurations."""
+    """Tasks that were assigned the same source; `properties` None: equal configurations."""
 
     tasks: tuple[int, ...]
     properties: tuple[str, ...] | None = None
@@ -229,10 +230,10 @@ class Shared:
 
 
 class TaskConfigSet:
-    """The state that the records lead to, and every whole set of task configurations."""
+    """The configured connectors at the end of the records, and every whole set of tasks."""
 
     def __init__(self, records: Iterable[tuple[Place, bytes | None]] = ()) -> None:
-        """Apply records in the order of their offsets; the key is the place's."""
+        """Apply records in the order of their offsets; each place has the key."""
         self._sets: dict[str, list[TaskSet]] = {}
         self._known: set[str] = set()
         self._written: dict[str, dict[int, Properties]] = {}
@@ -241,7 +242,7 @@ class TaskConfigSet:
                 content = json.loads(value) if value and value.strip() else None
             except ValueError:
                 content = {}
-            # Empty ones and JSON's null remove, as tombstones do.
+            # Empty values and JSON's null are removals, as tombstones are.
             if not isinstance(content, Mapping | None):
                 content = {}
             key = place.key or ""
@@ -286,10 +287,10 @@ class TaskConfigSet:
 
 
 def sharing(tasks: TaskSet, source: str) -> Shared | None:
-    """Return the tasks that were assigned a source partition (JSON), None for less than two.
+    """Return the tasks that were assigned a source partition (JSON), None for fewer than two.
 
-    A task is assigned it if its configuration holds every text of the source partition, one of
-    them in a property that is not the same for all tasks: those are what divides the work.
+    A task counts if its configuration holds every text of the source partition, one of them in a
+    property that is not the same for all tasks: such properties divide the work.
     """
     if (equal := equal_tasks(tasks)) is not None:
         return equal
@@ -319,7 +320,7 @@ def sharing(tasks: TaskSet, source: str) -> Shared | None:
 
 
 def equal_tasks(tasks: TaskSet) -> Shared | None:
-    """Return the tasks that have the same configuration as another one."""
+    """Return the largest group of tasks with equal configurations; None without one."""
     alike: dict[str, list[int]] = {}
     for number, properties in tasks.tasks.items():
         alike.setdefault(json.dumps(properties, sort_keys=True), []).append(number)

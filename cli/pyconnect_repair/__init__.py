@@ -1,5 +1,5 @@
-"""Repairs what an audit found: a process that `pyconnect reconcile repair` starts.
+"""Repairs of the differences that an audit found; `pyconnect reconcile repair` starts the process.
 
-`plan` decides and is pure. `tables`, `lakes` and `topics` are the kinds of repairs, `records` is
-what they begin with. `sources` reads messages of topics and rows of a source's table.
+`plan` decides and is pure. `tables`, `lakes` and `topics` are the kinds of repairs, which `records`
+prepares. `sources` reads messages of topics and rows of a source's table.
 """

@@ -1,8 +1,8 @@
 """`python -m pyconnect_repair SPEC --events --tethered`: plan, carry out or undo a repair.
 
-The spec is JSON: `action` (plan, apply, undo), `rows` (the file of the plan, which is the backup,
-too), `audit` (the spec of the audit as it is resolved now), `config` (the connector's), and for a
-plan `report` (its directory). Exit codes: 0 done, 11 not done, with an event that says why.
+The spec is JSON: `action` (plan, apply, undo), `rows` (the file of the plan, which is also the
+backup), `audit` (the spec of the audit as it is resolved now), `config` (the connector's), and for
+a plan `report` (its directory). Exit codes: 0 done, 11 not done, with an event that has the reason.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyconnect_repair.records import Job
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the spec asks; return the exit code."""
+    """Run the action of the spec; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m pyconnect_repair", description=__doc__)
     parser.add_argument("spec", type=Path, help="spec file, as JSON")
     parser.add_argument("--events", action="store_true", help="NDJSON events on stdout")
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             rows=Path(document["rows"]),
             report=Path(document.get("report") or ""),
         )
-        # Each kind of repair needs libraries that the others do without.
+        # Each kind of repair needs libraries that the others do not need.
         if job.audit.job != "topic-sink":
             from pyconnect_repair.topics import carry_out, plan
         elif isinstance(job.audit.right, FileSide):

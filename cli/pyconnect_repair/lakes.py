@@ -1,11 +1,12 @@
 """Repairs of the Iceberg table of a LakeSink by the report of its audit: one commit each.
 
-Missing rows are appended in files that the sink's own code writes. Surplus copies of a row go with
-their file: one with the other rows of it takes its place, because a delete by a condition would
-take all equal rows. The plan has no rows; they are made of the records again, and compared.
+The sink's own code writes files with the missing rows, which are appended. A file with surplus
+copies of a row is replaced by a file with its other rows, because a delete by a condition would
+remove all equal rows. The plan has no rows; the repair makes them of the records again and compares
+them.
 
-The table's snapshot is the state of a repair: that of the report is to do, one with the repair's id
-in its history is done, any other ends the repair.
+The table's snapshot shows the state of a repair. With the snapshot of the report the repair is to
+do; with a snapshot of the repair's id in the history it is done; any other snapshot ends it.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ NEWEST_FORMAT = 2
 
 @dataclass(slots=True, kw_only=True)
 class LakeChange:
-    """What a repair writes and leaves out.
+    """The rows that a repair adds and removes.
 
     `added` are rows; `dropped` are indexes of rows by the path of their file.
     """
@@ -68,7 +69,7 @@ class LakeChange:
 
 @dataclass(slots=True, kw_only=True)
 class _Looked:
-    """A target with the row of its record, and where the table has copies of the row."""
+    """A target with the row of its record, and the places of its copies in the table."""
 
     target: Wanted
     row: Any
@@ -76,13 +77,13 @@ class _Looked:
 
 
 class LakeTable:
-    """The Iceberg table of a LakeSink, as it is when this is made."""
+    """The Iceberg table of a LakeSink, as it is at the time of construction."""
 
     def __init__(self, config: Mapping[str, str], topic: str, events: Events) -> None:
         settings = SinkSettings.parse(config)
         if settings.tables is None:
             raise ReconcileError("files of a lake are not repaired, only its Iceberg tables")
-        # A commit of a repair has rows only: it neither makes a table nor changes its columns.
+        # A repair commits rows only: it neither makes a table nor changes its columns.
         tables = replace(settings.tables, auto_create=False, evolve=False)
         self.name = tables.table_of(topic)
         found = load_table(open_catalog(tables), self.name)
@@ -93,14 +94,14 @@ class LakeTable:
         self._tasks: dict[str, list[FileScanTask]] = {}
 
     def require(self, uuid: object) -> None:
-        """Raise ReconcileError for a table that is another one than the report's."""
+        """Raise ReconcileError unless the table is the one of the report."""
         if str(self._table.metadata.table_uuid) != uuid:
             raise ReconcileError(
                 f"{self.name} is another table than that of the report", hint=AUDIT_AGAIN
             )
 
     def require_snapshot(self, expected: object) -> None:
-        """Raise ReconcileError unless the table is as the audit saw it."""
+        """Raise ReconcileError unless the table still has the snapshot of the audit."""
         now = self._table.metadata.current_snapshot_id
         if now is None or now != expected:
             raise ReconcileError(
@@ -116,7 +117,7 @@ class LakeTable:
     def change(
         self, targets: Sequence[Wanted], made: Mapping[Place, SinkRecord | None]
     ) -> LakeChange:
-        """Return what the targets need; every file of the table is read."""
+        """Return the change for the targets; it reads every file of the table."""
         found, looked = LakeChange(), dict[str, _Looked]()
         for target in targets:
             try:
@@ -125,7 +126,7 @@ class LakeTable:
                     raise Refused("the connector makes no row of a record")
                 if (name := self._tables.table_of(str(record.topic))) != self.name:
                     raise Refused(f"the connector writes the record to {name}")
-                # What the sink writes.
+                # Rows of the sink's own code.
                 batch = self._target.batch(self.name, record.value_schema, [record])
                 if problem := misfit(self._table.schema(), batch.schema):
                     raise Refused(problem)
@@ -151,7 +152,7 @@ class LakeTable:
         return found
 
     def commit(self, change: LakeChange, identity: str) -> int:
-        """Write and commit a change; return the new snapshot. ReconcileError if it is too late."""
+        """Commit a change; return the new snapshot. ReconcileError if the table has changed."""
         added, removed = [], []
         if change.added:
             rows = pa.concat_tables(change.added, promote_options="permissive")
@@ -168,7 +169,7 @@ class LakeTable:
         return done
 
     def undo(self, base: int, identity: str) -> None:
-        """Make the snapshot before the repair the table's again, unless that was done."""
+        """Roll the table back to the snapshot before the repair, unless it is there already."""
         now = self._table.metadata.current_snapshot_id
         if now == base:
             return
@@ -204,7 +205,7 @@ class LakeTable:
             rows = self._held(self._read(path))
             alike = pa.repeat(True, rows.num_rows)
             for column in wanted.schema:
-                # Values of other types are compared as texts only.
+                # Other types lack this comparison: their rows are compared as texts only.
                 with suppress(pa.ArrowNotImplementedError):
                     if not pa.types.is_floating(column.type):
                         values = wanted[column.name].combine_chunks()
@@ -234,7 +235,7 @@ class LakeTable:
 
 
 def plan(job: Job, events: Events) -> None:
-    """Write the plan of a report: a head, then a target in each line."""
+    """Write the plan of a report: a head, then one target per line."""
     basis = Basis.of(job)
     base = basis.report.get("iceberg", {}).get("right")
     if base is None:

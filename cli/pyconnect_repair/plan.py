@@ -1,8 +1,8 @@
-"""Findings as changes of rows: what is written, what is deleted, what is refused and why. Pure.
+"""Findings as changes of rows: written, deleted and refused rows, with reasons. Pure.
 
 A row is an *image*: the text of each column, as the database writes it. A change moves the rows of
-one identity from the images `before` to the images `after`, whichever it finds: the same change is
-carried out, carried out again after a kill, and undone in the other direction.
+one identity from the images `before` to the images `after`. It can therefore be carried out,
+carried out again after a kill, and undone in the other direction.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import COPIES, Severity
 
 Image: TypeAlias = Mapping[str, Any]
-"""Texts by column, null as None; SQLite's values are numbers and texts as they are stored."""
+"""Texts by column, null as None; SQLite's numbers and texts as they are stored."""
 Place: TypeAlias = tuple[str, int, int]
 """Topic, partition, offset."""
 REPAIRED_JOBS = frozenset({"topic-sink", "topic-topic", "source-topic"})
@@ -27,7 +27,7 @@ _REPAIRED = frozenset({"missing", "different", "extra", "repeated"})
 
 
 class Refused(Exception):
-    """A target that has no safe change; the text says why."""
+    """A target without a safe change; the text is the reason."""
 
 
 class RowState(Enum):
@@ -40,7 +40,7 @@ class RowState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A finding: the record whose row is written, or the key of the row; copies expected, found."""
+    """A finding: the record or the key of its row, with the expected and the present copies."""
 
     kind: str
     place: Place | None = None
@@ -89,14 +89,14 @@ class RowChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings(Generic[_Target]):
-    """What a report names: targets, and what cannot be repaired with the reasons."""
+    """The targets of a report, and the reasons for findings that cannot be repaired."""
 
     targets: tuple[_Target, ...]
     refused: tuple[str, ...]
 
 
 def difference(rows: Iterable[Image], others: Iterable[Image]) -> list[Image]:
-    """Return the rows that are not among the others, each as often as it is there more often."""
+    """Return the rows that are not among the others; repeated rows count one by one."""
     left = _multiset(others)
     found = []
     for row in rows:
@@ -109,7 +109,7 @@ def difference(rows: Iterable[Image], others: Iterable[Image]) -> list[Image]:
 
 
 def findings_of(report: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> Findings[Wanted]:
-    """Return what a report's findings ask for; ReconcileError for one that is no plan's basis."""
+    """Return the targets of a report's findings; ReconcileError if no plan can follow from it."""
     findings = list(lines)
     require_complete(report, findings)
     return targets_of(findings, _target)
@@ -118,7 +118,7 @@ def findings_of(report: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -
 def targets_of(
     findings: Iterable[Mapping[str, Any]], target: Callable[[Mapping[str, Any]], _Target | str]
 ) -> Findings[_Target]:
-    """Return the targets of the faults among findings; a text of `target` refuses one."""
+    """Return the targets of findings that are errors; a text from `target` refuses one."""
     targets, refused = [], []
     for finding in findings:
         if finding["severity"] != Severity.ERROR.value:
@@ -132,7 +132,7 @@ def targets_of(
 
 
 def decided(target: Wanted, before: Sequence[Image], image: Image | None) -> Sequence[Image] | None:
-    """Return the rows after the change; None when the rows are not those that the report names.
+    """Return the rows after the change; None when the rows differ from those of the report.
 
     `image` is the row of the target's record.
     """
@@ -148,7 +148,7 @@ def decided(target: Wanted, before: Sequence[Image], image: Image | None) -> Seq
 
 
 def require_complete(report: Mapping[str, Any], findings: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse a report that names a part only, or whose audit could not look at everything."""
+    """Raise ReconcileError for an undecided report, and for one that does not name all rows."""
     if report["job"] not in REPAIRED_JOBS or not report["target"]:
         raise ReconcileError(
             f"a report of {report['job']} {report['target']}".rstrip() + " cannot be repaired:"
@@ -202,11 +202,11 @@ def _target(finding: Mapping[str, Any]) -> Wanted | str:
 
 
 def key_of(text: str) -> Mapping[str, str] | None:
-    """Return the columns of a row's key with their texts; None where they are hidden."""
+    """Return the columns of a row's key with their texts; None if they are hidden."""
     try:
         found = json.loads(text)
     except ValueError:
-        # A hash of --hide-keys.
+        # The text is a hash of --hide-keys.
         return None
     return found if isinstance(found, dict) else None
 

@@ -1,8 +1,8 @@
-"""What a repair's process is asked to do, and the records that it begins with.
+"""The job of a repair's process, and the records from which a repair starts.
 
-A job has the file of the plan, which is the backup, too. Records are made by the converters,
-transformations and config providers of the agent, so that a row is what the sink would have
-written, and a record what the source would have.
+A job names the file of the plan, which is also the backup. The agent's converters, transformations
+and config providers make the records, so that a row is the one that the sink would have written,
+and a record the one that the source would have written.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ class Job:
 
     @property
     def origin(self) -> TopicSide:
-        """The side that has what the other one lacks."""
+        """The left side, whose records the other side lacks."""
         assert isinstance(self.audit.left, TopicSide)
         return self.audit.left
 
     def found(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """Return the report and its findings; ReconcileError if they are not as written."""
+        """Return the report and its findings; ReconcileError if the files were changed."""
         try:
             report = json.loads((self.report / "report.json").read_text("utf-8"))
             text = (self.report / "findings" / "findings.ndjson").read_text("utf-8")
@@ -103,9 +103,9 @@ class Job:
         return head, lines
 
     def write(self, documents: Sequence[object]) -> None:
-        """Write the plan; it is on the disk before anything changes, for its owner only.
+        """Write the plan to the disk before anything changes, readable by its owner only.
 
-        A line for each document, then the SHA-256 of these lines.
+        Each document is a line; the last line is the SHA-256 of these lines.
         """
         text = "\n".join(map(json.dumps, documents))
         try:
@@ -121,7 +121,7 @@ class Job:
             ) from exc
 
     def require_same(self, question: str) -> None:
-        """Raise ReconcileError unless the audit asks what the report answers."""
+        """Raise ReconcileError unless the audit would now ask the question of the report."""
         if question != question_of(self.audit):
             raise ReconcileError(
                 "the report answers another question than an audit would now: a configuration has"
@@ -130,7 +130,7 @@ class Job:
             )
 
     def require_topic_ids(self, side: TopicSide, ids: Mapping[str, str]) -> None:
-        """Raise ReconcileError if a topic of the side is another one than that of the report."""
+        """Raise ReconcileError unless the side's topics are those of the report."""
         for topic in ClusterView(self.audit.clusters[side.cluster]).snapshot(side.topics).topics:
             if ids.get(topic.topic) != topic.topic_id:
                 raise ReconcileError(
@@ -144,7 +144,7 @@ _BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 
 class ConnectorPlugins:
-    """A connector's config with what its references lead to, and its plugins, until `close`."""
+    """A connector's config with resolved references, and its plugins, until `close`."""
 
     def __init__(self, config: Mapping[str, str], cluster: Cluster, *, keyed: bool) -> None:
         for name in ("value.converter", *(["key.converter"] if keyed else [])):
@@ -186,13 +186,13 @@ class WrittenRecords(ConnectorPlugins):
         self._outgoing_of = record_converter(self._plugins.converters, _fail)
 
     def written(self, record: SourceRecord) -> RepairRecord:
-        """Return what the source's producer would get; Refused when a converter does not."""
+        """Return the record that the source would send; Refused if a converter cannot write it."""
         try:
             _, value, key, partition, timestamp_ms, headers = self._outgoing_of(record, record)
         except DataException as exc:
             raise Refused("a converter cannot write it") from exc
         except ConnectException as exc:
-            # Its text may have values of the row.
+            # The error's text may have values of the row.
             raise ReconcileError(f"a converter failed: {type(exc).__name__}") from exc
         return RepairRecord(
             partition=partition,
@@ -212,7 +212,7 @@ class ReadRecords(ConnectorPlugins):
         self._record_of = record_maker(self._plugins.converters, _fail)
 
     def at(self, places: Sequence[Place]) -> Iterator[tuple[Place, SinkRecord | None]]:
-        """Yield the record of each place; None: a transformation drops it.
+        """Yield the record of each place; None if a transformation drops it.
 
         ReconcileError for a place without a record: it was removed, or its transaction aborted.
         """
@@ -229,7 +229,7 @@ def _fail(_stage: object, _operator: type, error: Exception, *_operation: object
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """A report that is the basis of a plan; `expected` are the offsets that the sink had then."""
+    """A report that is the basis of a plan; `expected` are the sink's offsets at its time."""
 
     job: Job
     report: Mapping[str, Any]
@@ -239,7 +239,7 @@ class Basis:
 
     @classmethod
     def of(cls, job: Job) -> Self:
-        """Read the report of a job; ReconcileError if it is no basis, or the sink has moved on."""
+        """Read the report of a job; ReconcileError if it allows no plan, or the sink moved on."""
         report, lines = job.found()
         found = findings_of(report, lines)
         job.require_same(report["question"])
@@ -270,7 +270,7 @@ class Basis:
 
 
 def require_unmoved(job: Job, head: Mapping[str, Any]) -> dict[TopicPartition, int]:
-    """Return the sink's offsets in a plan; ReconcileError if a sink or a topic is another now."""
+    """Return the sink's offsets in a plan; ReconcileError if the sink or a topic has changed."""
     job.require_same(head["question"])
     job.require_topic_ids(job.origin, head["topics"])
     expected = {TopicPartition(topic, part): offset for topic, part, offset in head["offsets"]}
@@ -281,7 +281,7 @@ def require_unmoved(job: Job, head: Mapping[str, Any]) -> dict[TopicPartition, i
 def read_records(
     job: Job, places: Sequence[Place] = ()
 ) -> tuple[Mapping[str, str], Mapping[Place, SinkRecord | None]]:
-    """Return the connector's config with what its references lead to, and records at places."""
+    """Return the connector's config with resolved references, and the records at places."""
     records = ReadRecords(job.config, job.audit.clusters[MAIN])
     try:
         return records.config, dict(records.at(places))
@@ -290,7 +290,7 @@ def read_records(
 
 
 def _require_committed(audit: Spec, expected: Mapping[TopicPartition, int]) -> None:
-    """Compare the committed offsets of the sink's group with those of the report."""
+    """Raise ReconcileError if the sink's committed offsets are beyond those of the report."""
     for partition, offset in expected.items():
         now = audit.until.get(partition.topic, {}).get(partition.partition, offset)
         if now > offset:
@@ -302,15 +302,15 @@ def _require_committed(audit: Spec, expected: Mapping[TopicPartition, int]) -> N
 
 
 Row: TypeAlias = Mapping[str, Any]
-"""A row's place as a report has it: `table` and `key`, or `file` and `row`."""
+"""The place of a row in a report: `table` and `key`, or `file` and `row`."""
 
 
 @contextmanager
 def source_records(job: Job, digest: str | None = None) -> Iterator[Callable[[Row], RepairRecord]]:
     """Yield a function that makes the record of a row of the left side.
 
-    It raises Refused for a row without one, ReconcileError for one that has changed. `digest` is
-    that of a file's lines in the report, where its row numbers are from.
+    The function raises Refused for a row without a record, ReconcileError for a changed row.
+    `digest` is that of a file's lines in the report, to which its row numbers belong.
     """
     side, copy = job.audit.left, job.audit.right
     assert isinstance(copy, TopicSide)
@@ -318,7 +318,7 @@ def source_records(job: Job, digest: str | None = None) -> Iterator[Callable[[Ro
     with closing(WrittenRecords(job.config, job.audit.clusters[copy.cluster])) as records:
         match side:
             case TableSide(position=TablePosition() as position):
-                # It needs libraries that files do without.
+                # The import needs libraries that files do not need.
                 from pyconnect_repair.sources import source_table
 
                 def key(row: Row) -> Mapping[str, str]:
@@ -342,7 +342,7 @@ def source_records(job: Job, digest: str | None = None) -> Iterator[Callable[[Ro
 
 
 def _lines(file: str, topic: str, end: int, digest: str | None) -> Callable[[Row], SourceRecord]:
-    """Return a function of the lines that the source had read, which end with LF alone."""
+    """Return a function that returns a line of the committed part; lines must end with LF alone."""
     try:
         with Path(file).open("rb") as stream:
             content = stream.read(end)

@@ -1,7 +1,7 @@
-"""What lost records are made of: messages of topics, and rows of the table of a SqlSource.
+"""The origins of lost records: messages of topics, and rows of the table of a SqlSource.
 
-Messages are read at their places, or from offsets to the ends. Rows are read again by their keys,
-by the connector's own reader, so a record is that of the row as it is now. A row beyond the
+Messages are read at their places, or from offsets to the ends. The connector's own reader reads
+rows again by their keys, so a record has the present values of its row. A row beyond the
 position of the report has changed since: the source itself writes it when it is resumed.
 """
 
@@ -51,7 +51,7 @@ _POLL_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairRecord:
-    """A record; bytes are in Base64. Partition NO_PARTITION: its key decides, as in sources."""
+    """A record; bytes are in Base64. With NO_PARTITION its key decides, as in sources."""
 
     partition: int
     key: str | None
@@ -73,17 +73,17 @@ class RepairRecord:
 
     @property
     def ended(self) -> RepairRecord:
-        """The tombstone of its key."""
+        """The tombstone of the record's key."""
         return replace(self, value=None, headers=(), timestamp_ms=0)
 
     @property
     def identity(self) -> str:
-        """What is compared of it: key, value and headers."""
+        """The compared part of the record: key, value and headers."""
         return json.dumps(asdict(replace(self, partition=NO_PARTITION, timestamp_ms=0)))
 
 
 def client_settings(cluster: Cluster) -> dict[str, Any]:
-    """Return librdkafka's settings for a cluster; ReconcileError says what is wrong with it."""
+    """Return librdkafka's settings for a cluster; ReconcileError for an invalid property."""
     try:
         security = client_security(client_properties(cluster.properties))
         settings = {**librdkafka_settings(security), "bootstrap.servers": cluster.bootstrap}
@@ -106,7 +106,9 @@ def messages_at(cluster: Cluster, places: Sequence[Place]) -> Iterator[tuple[Pla
             name = f"{place[0]}:{place[1]}@{place[2]}"
             if message is None:
                 raise ReconcileError(f"the record {name} cannot be read", hint="try again")
-            if message.error() is not None or message.offset() != place[2]:
+            if (error := message.error()) is not None and error.code() != PARTITION_EOF:
+                raise ReconcileError(f"the record {name} cannot be read: {error.str()}")
+            if error is not None or message.offset() != place[2]:
                 raise ReconcileError(
                     f"the record {name} cannot be read any more",
                     hint="audit again: records may have been removed since the report",
@@ -144,7 +146,7 @@ def bytes_of(text: str | None) -> bytes | None:
 
 @contextmanager
 def kafka_errors(topic: str) -> Iterator[None]:
-    """Raise the client's errors as ReconcileError."""
+    """Raise ReconcileError in place of the client's errors."""
     try:
         yield
     except CLIENT_ERRORS as exc:
@@ -169,7 +171,7 @@ def _consumer(cluster: Cluster) -> Iterator[Any]:
 def _awaited(consumer: Any) -> Any:
     """Return the next record, end of a partition or refusal; None if none came within RECORD_S.
 
-    Errors that may pass, such as a lost connection, are waited out.
+    Errors that may pass, such as a lost connection, do not end the wait.
     """
     deadline = time.monotonic() + RECORD_S
     while time.monotonic() < deadline:
@@ -186,11 +188,11 @@ _VALUES: Mapping[type, Callable[[str], object]] = {
     Decimal: Decimal,
     date: date.fromisoformat,
 }
-"""Values of the texts that a report has of keys."""
+"""Readers of the key texts in a report, by the type of a column."""
 
 
 class SourceTable:
-    """The table that has a topic's rows, or the query, over one connection."""
+    """The table or the query that has a topic's rows, over one connection."""
 
     def __init__(
         self, connection: Connection, settings: SourceSettings, topic: str, position: TablePosition
@@ -201,7 +203,7 @@ class SourceTable:
             name, self._partition = QUERY_VIEW, "query"
         schema, table = place_of(inspect(connection), name, settings.schema)
         self._connection = connection
-        # A row with an odd value is refused, not left out.
+        # A row with an odd value raises an error that refuses it, instead of being skipped.
         self._settings = replace(settings, tolerates_errors=False)
         self._topic = topic
         self._table = reflected(connection, table, schema)
@@ -214,7 +216,7 @@ class SourceTable:
         self._position = {name: part for name, part in offset.items() if part is not None}
 
     def record(self, key: Mapping[str, str]) -> SourceRecord:
-        """Return the record of a row; ReconcileError when the row is not that of the report."""
+        """Return the record of a row; ReconcileError when the row has changed since the report."""
         conditions = []
         for name, text in key.items():
             column = self._table.columns.get(name)
@@ -250,7 +252,7 @@ class SourceTable:
             only=only,
         )
         records = [each for batch in reader.batches(self._connection) for each in batch]
-        # A collation finds other texts of the key, too.
+        # A collation also finds other texts for the key.
         return [
             each
             for each in records
@@ -267,7 +269,7 @@ class SourceTable:
 def source_table(
     config: Mapping[str, str], topic: str, position: TablePosition
 ) -> Iterator[SourceTable]:
-    """Yield the table that a source of this config reads for a topic."""
+    """Yield the table that a source with this config reads for a topic."""
     settings = SourceSettings.parse(config)
     try:
         engine = open_engine(settings.connection, writes=False)

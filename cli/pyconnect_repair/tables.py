@@ -63,7 +63,7 @@ _HEX = (*BINARIES, mysql.BIT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Column:
-    """SQL of a column: its name, the text of its value, the value of a text (`{}`)."""
+    """A column in SQL: its name, the text of its value, and a value from a text (`{}`)."""
 
     name: str
     text: str
@@ -73,14 +73,14 @@ class _Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """A row that is there; `handle` finds it again in the transaction, empty in MariaDB."""
+    """A row of the table; `handle` finds it again in the transaction, and is empty in MariaDB."""
 
     handle: Sequence[Any]
     image: Image
 
 
 class TableImages:
-    """Rows of a table over one connection; transactions are the caller's."""
+    """Rows of a table over one connection; the caller runs the transactions."""
 
     def __init__(self, connection: Connection, table: Table) -> None:
         dialect = connection.dialect
@@ -98,7 +98,7 @@ class TableImages:
                 f"{self._table} is a table WITHOUT ROWID, whose rows a repair cannot tell apart",
                 hint="write the rows by hand, or into a table with a rowid",
             )
-        # Partitions of a table have rows of the same ctid.
+        # Rows in two partitions of a table may have the same ctid.
         handles = {"postgresql": ("tableoid", "CAST(ctid AS text)"), "sqlite": ("_rowid_",)}
         self._handle: Sequence[str] = handles.get(self._family, ())
         by_handle = {
@@ -124,7 +124,10 @@ class TableImages:
         return [found.image for found in self._found(identity)]
 
     def move(self, change: RowChange) -> bool:
-        """Carry a change out, unless that was done; ReconcileError when the rows are others."""
+        """Carry a change out and return True; False if that was done before.
+
+        ReconcileError if the rows are neither those before nor those after the change.
+        """
         images = (*change.before, *change.after)
         if any(image.keys() != self._columns.keys() for image in images):
             raise ReconcileError(
@@ -162,7 +165,7 @@ class TableImages:
             columns = [self._columns[name] for name in self._written_names]
             names = ", ".join(column.name for column in columns)
             given = ", ".join(column.value.format(self._mark) for column in columns)
-            # Or columns that are GENERATED ALWAYS AS IDENTITY would refuse their values.
+            # Otherwise columns that are GENERATED ALWAYS AS IDENTITY would refuse their values.
             own = "OVERRIDING SYSTEM VALUE " if self._family == "postgresql" else ""
             insert = f"INSERT INTO {self._table} ({names}) {own}VALUES ({given})"
             for image in added:
@@ -188,7 +191,7 @@ class TableImages:
         return [_Found(handle=row[:count], image=self._image(row[count:])) for row in rows]
 
     def _row_of(self, found: list[_Found], image: Image) -> _Sql:
-        """Return the condition of one of the rows that have an image; it is taken from `found`."""
+        """Return the condition of one row with this image, which is removed from `found`."""
         at = next(index for index, each in enumerate(found) if each.image == image)
         handle = found.pop(at).handle
         if self._by_handle:
@@ -244,7 +247,7 @@ class TableImages:
                 kind = kinds[column.name]
                 text, value = f"CAST({name} AS text)", f"CAST({{}} AS {kind})"
                 if kind.startswith("character("):
-                    # With its blanks, as an audit shows it; a cast takes them away.
+                    # The text keeps its blanks, as in an audit; a cast would remove them.
                     text = f"textin(bpcharout({name}))"
             elif self._family == "mysql":
                 text = f"CAST({name} AS CHAR)"
@@ -263,13 +266,13 @@ def _driver_value(value: Any) -> Any:
 
 
 BATCH = 100
-"""Changes of one transaction."""
+"""The number of changes in one transaction."""
 STATEMENT_S = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedChanges:
-    """The changes, and why others are not possible."""
+    """The possible changes, and the reasons against the others."""
 
     changes: tuple[RowChange, ...]
     refused: tuple[str, ...]
@@ -292,14 +295,14 @@ class SinkTable:
     def plan(
         self, targets: Sequence[Wanted], records: Mapping[Place, SinkRecord | None]
     ) -> PlannedChanges:
-        """Return the changes of the targets. What is written to find them is rolled back."""
+        """Return the changes of the targets; rows that are written to find them are rolled back."""
         changes: dict[str, RowChange] = {}
         refused = []
         with self.transaction() as transaction:
             for target in targets:
                 try:
                     change = self._change(target, records, changes)
-                    # The next ones find the table as they will when all are carried out.
+                    # Later changes must find the table as it is after the earlier ones.
                     with self._in_its_place() as savepoint:
                         self._images.move(change)
                         savepoint.commit()
@@ -321,7 +324,7 @@ class SinkTable:
             events.progress(min(start + BATCH, len(changes)), len(changes))
 
     def require_offsets(self, expected: Mapping[TopicPartition, int]) -> None:
-        """Lock the offsets that the sink keeps; ReconcileError when they are not the expected."""
+        """Lock the offsets that the sink keeps; ReconcileError when they are not as expected."""
         if not self._settings.exactly_once:
             return
         kept = OffsetTable(self._settings.offsets_table, self._settings.name)
@@ -341,11 +344,11 @@ class SinkTable:
         with connection.begin() as transaction:
             match connection.dialect.name:
                 case "sqlite":
-                    # The driver would begin with the first change only.
+                    # Otherwise the driver begins the transaction only with the first change.
                     connection.exec_driver_sql("BEGIN IMMEDIATE")
                 case "postgresql":
                     connection.exec_driver_sql(f"SET LOCAL statement_timeout = '{STATEMENT_S}s'")
-                    # Rows that are not there yet cannot be locked.
+                    # Missing rows cannot be locked, but the advisory lock covers them.
                     lock = "SELECT pg_advisory_xact_lock(hashtext(%s))"
                     connection.exec_driver_sql(lock, (self.name,))
                 case _ if getattr(connection.dialect, "is_mariadb", False):
@@ -385,7 +388,7 @@ class SinkTable:
         )
 
     def _written(self, record: SinkRecord) -> tuple[Image, Sequence[str]]:
-        """Return the row that the sink writes of a record, and the columns that identify it."""
+        """Return the row that the sink writes for a record, and the columns that identify it."""
         connection, settings = self._connection, self._settings
         try:
             shape = shape_of(record, settings)
@@ -401,7 +404,7 @@ class SinkTable:
             raise Refused(said) from None
         names = shape.parameters(settings.insert_mode)
         statement = shape.statement(self._table, settings.insert_mode, connection.dialect.name)
-        # As for many rows: for one, SQLAlchemy would add a RETURNING of its own.
+        # Compiled as for many rows, because SQLAlchemy adds its own RETURNING for one row.
         compiled = statement.compile(dialect=connection.dialect, for_executemany=True)
         order = compiled.positiontup if compiled.positional else None
         named = dict(zip(names, row, strict=True))
@@ -422,7 +425,7 @@ class SinkTable:
 
     @contextmanager
     def _in_its_place(self) -> Iterator[Any]:
-        """Run in a savepoint; Refused when a row has the key of one that is written."""
+        """Run in a savepoint; Refused when another row has the key of a written row."""
         try:
             with self._connection.begin_nested() as savepoint:
                 yield savepoint
@@ -432,7 +435,7 @@ class SinkTable:
 
 @contextmanager
 def sink_table(config: Mapping[str, str], topic: str) -> Iterator[SinkTable]:
-    """Yield the table that a sink of this config writes for a topic."""
+    """Yield the table that a sink with this config writes for a topic."""
     settings = SinkSettings.parse(config)
     try:
         engine = open_engine(settings.connection, writes=True)
@@ -443,7 +446,7 @@ def sink_table(config: Mapping[str, str], topic: str) -> Iterator[SinkTable]:
 
 
 def plan(job: Job, events: Events) -> None:
-    """Write the plan of a report: a head, then a change in each line."""
+    """Write the plan of a report: a head, then one change per line."""
     basis = Basis.of(job)
     found = basis.found
     events.step(f"reading the records and rows of {count_of(len(found.targets), 'finding')}")
@@ -486,7 +489,7 @@ def carry_out(job: Job, events: Events, *, undo: bool) -> None:
 
 
 def _place(audit: Spec) -> str:
-    """Return a hash of where the table is; rules of a compare do not count."""
+    """Return a hash of the table's address, without the rules of the compare."""
     assert isinstance(audit.right, TableSide)
     table = TableSide(url=audit.right.url, table=audit.right.table, options=audit.right.options)
     return question_of(Spec(job=audit.job, clusters={}, right=table))

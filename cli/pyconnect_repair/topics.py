@@ -1,12 +1,12 @@
 """Repairs of a topic by the report of its compare with another topic, or with its source.
 
-What it lacks is written in one transaction: the record of the other topic, or the one that the
-source's connector makes of the row. A topic only grows. So a record that it lacks is written at the
-end of its partition, and one that it has beyond the other side stays. Where keys have a last
+One transaction writes the missing records: the record of the other topic, or the one that the
+source's connector makes of the row. A topic only grows. So a missing record is written at the
+end of its partition, and a record that the other side lacks stays. Where keys have a last
 version (`upsert`), another version replaces one, and a tombstone ends a key; that can be undone.
 
-The records from the report's end on are the state of a repair: none is to do, those of the plan are
-done, any other ends it.
+The records from the report's end on show the state of a repair. Without any it is to do; with those
+of the plan it is done; any others end it.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ TRANSACTION_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicChange:
-    """A record that is written `count` times, and what takes it back, if anything does.
+    """A record that is written `count` times, and the record that undoes it, or None.
 
-    `row` is where the source has it.
+    `row` is the place of the row in the source.
     """
 
     kind: str
@@ -56,7 +56,7 @@ class TopicChange:
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> TopicChange:
-        """Read what `asdict` has made of one."""
+        """Return the change that `asdict` has written."""
         before = document["before"]
         return cls(
             **{
@@ -69,9 +69,9 @@ class TopicChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """A finding: the place of the record that is written, and of the version that it replaces.
+    """A finding: the places of the record that is written, and of the version that it replaces.
 
-    `row` is where a source has the record.
+    `row` is the place of the row in the source.
     """
 
     kind: str
@@ -89,11 +89,11 @@ class _Wanted:
 
 
 _Make: TypeAlias = Callable[[_Wanted, RepairRecord | None], RepairRecord]
-"""Makes the record that is written, beside the one that it replaces; Refused: there is none."""
+"""The function returns the record that is written, given the one that it replaces; or Refused."""
 
 
 def wanted(report: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> Findings[_Wanted]:
-    """Return what a report's findings ask for; ReconcileError for one that is no plan's basis."""
+    """Return the targets of a report's findings; ReconcileError if no plan can follow from it."""
     findings = list(lines)
     require_complete(report, findings)
     if "disorder" in report["counts"]:
@@ -142,7 +142,7 @@ class RepairedTopic:
     def plan(
         self, targets: Sequence[_Wanted], make: _Make, *, undoable: bool
     ) -> tuple[list[TopicChange], list[str]]:
-        """Return the changes and what is refused."""
+        """Return the changes, and the reasons for refused targets."""
         if self._written():
             raise self._grown()
         there = dict(messages_at(self._cluster, [each.there for each in targets if each.there]))
@@ -172,20 +172,21 @@ class RepairedTopic:
     def carry_out(
         self, changes: Sequence[TopicChange], check: Callable[[], None], *, undo: bool
     ) -> None:
-        """Write the records of all changes, or what takes them back, unless that was done.
+        """Write the records of all changes, or those that undo them, unless that was done before.
 
-        `check` comes before the first record of a repair.
+        `check` runs before the first record of a repair is written.
         """
         after = [each.after for each in changes for _ in range(each.count)]
         before = [each.before for each in changes if each.before is not None]
-        # Before the records are read: other runs of any user end here, with their transactions.
+        # The transactional id ends other repairs of the topic, of any user, before records are
+        # read.
         settings = {
             **client_settings(self._cluster),
             "transactional.id": f"pyconnect-repair-{self._topic}",
-            # The broker decides how large a record may be.
+            # The broker's own limit decides how large a record may be.
             "message.max.bytes": 1_000_000_000,
             "linger.ms": 5,
-            # Where the agent's sources put a key.
+            # The partitioner of the agent's sources.
             "partitioner": "murmur2_random",
         }
         with kafka_errors(self._topic):
@@ -236,7 +237,7 @@ class RepairedTopic:
 
 
 def plan(job: Job, events: Events) -> None:
-    """Write the plan of a report: a head, then a change in each line."""
+    """Write the plan of a report: a head, then one change per line."""
     report, lines = job.found()
     found = wanted(report, lines)
     job.require_same(report["question"])
@@ -246,7 +247,7 @@ def plan(job: Job, events: Events) -> None:
     repaired = RepairedTopic(job.audit.clusters[copy.cluster], there.topic, ends)
     events.step(f"reading {count_of(len(found.targets), 'record')}")
     is_copy = isinstance(job.audit.left, TopicSide)
-    # Without compaction a tombstone is one more record.
+    # Without compaction a tombstone is only one more record.
     undoable = job.audit.mode == "upsert" and (is_copy or there.compacted)
     if is_copy:
         make = _records_of_topic(job, report, found.targets, ends)
@@ -317,11 +318,11 @@ def _records_of_topic(
 def _records_of_source(
     job: Job, report: Mapping[str, Any], lines: Iterable[Mapping[str, Any]], there: TopicSnapshot
 ) -> Iterator[_Make]:
-    """Yield a function of the records that the connector makes of rows.
+    """Yield a function that returns the record which the connector makes of a row.
 
-    A row that changed after it was read has another record in a source that only appends: what it
-    was is not known, and the source does not write changes. A record that the audit calls extra may
-    be that of a row all the same: of a line that is not UTF-8, the source writes another text.
+    A row that changed after it was read has another record in a source that only appends: the lost
+    version is not known, and the source does not write changes. A record that the audit calls extra
+    may still belong to a row: for a line that is not UTF-8, the source writes another text.
     """
     copy, by_key = _copy(job), job.audit.mode == "upsert"
     extra = [
@@ -356,7 +357,7 @@ def _records_of_source(
 
 
 def _require_rows(job: Job, changes: Sequence[TopicChange]) -> None:
-    """Raise ReconcileError if a source's row has another record than in the plan."""
+    """Raise ReconcileError if a row of the source now has another record than in the plan."""
     rows = [change for change in changes if change.row is not None]
     if not rows:
         return
@@ -371,7 +372,7 @@ def _require_rows(job: Job, changes: Sequence[TopicChange]) -> None:
 
 
 def _require_position(job: Job, position: Sequence[object] | None) -> None:
-    """Raise ReconcileError if the source has another committed position than in a report."""
+    """Raise ReconcileError if the source's committed position is not that of the report."""
     if list(position or ()) != list(source_position(job.audit)):
         raise ReconcileError(
             "the source has moved on since the report, or the report is of an earlier version",
@@ -385,7 +386,7 @@ def _copy(job: Job) -> TopicSide:
 
 
 def _topic(job: Job, report: Mapping[str, Any], side: TopicSide) -> TopicSnapshot:
-    """Return the topic of a side as it was; ReconcileError if it is another one now."""
+    """Return the topic of a side at the report; ReconcileError if it was created again since."""
     snapshot = read_snapshot(report["snapshots"][side.cluster]).of_topics(side.topics)
     [topic] = snapshot.topics
     job.require_topic_ids(side, {topic.topic: topic.topic_id})

@@ -33,7 +33,7 @@ _SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePorts:
-    """The ports of one node; `sasl` is None when it has no SASL listener."""
+    """The ports of one node; `sasl` is None if the node has no SASL listener."""
 
     plaintext: int
     controller: int
@@ -85,10 +85,10 @@ def server_properties(
         "share.coordinator.state.topic.replication.factor": str(replicas),
         "share.coordinator.state.topic.min.isr": str(max(1, replicas - 1)),
         "group.initial.rebalance.delay.ms": "0",
-        # A killed broker is let in again only when its session is over: 9 s by default.
+        # The controller accepts a restarted broker after its old session has ended: 9 s by default.
         "broker.session.timeout.ms": "3000" if len(voters) == 1 else "6000",
         "broker.heartbeat.interval.ms": "500",
-        # A cleaner that needs 128 MiB for its map would not fit beside a small heap.
+        # The cleaner's default map of 128 MiB does not fit beside a small heap.
         "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
     }
     properties |= _listeners(ports)
@@ -120,10 +120,10 @@ def _listeners(ports: NodePorts) -> dict[str, str]:
 
 
 def sasl_properties(users: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties by which `users` (passwords by name) may log in; none without users."""
+    """Return the properties of logins for `users` (passwords by name); empty without users."""
     if not users:
         return {}
-    escapes = str.maketrans({"\\": "\\\\", '"': '\\"'})  # of a double-quoted JAAS value
+    escapes = str.maketrans({"\\": "\\\\", '"': '\\"'})  # for a double-quoted JAAS value
     accounts = " ".join(
         f'user_{user}="{password.translate(escapes)}"' for user, password in sorted(users.items())
     )
@@ -139,7 +139,7 @@ def sasl_properties(users: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerTopic:
-    """A topic that a broker makes for itself when it is first needed."""
+    """A topic that a broker creates when it is first needed."""
 
     name: str
     partitions: int
@@ -186,9 +186,9 @@ def scram_format_arguments(users: Mapping[str, str]) -> list[str]:
 
 
 def random_cluster_id() -> str:
-    """Return a new cluster id as Kafka writes ids: a UUID in URL-safe base 64, unpadded.
+    """Return a new cluster id in Kafka's form: a UUID in URL-safe base 64, unpadded.
 
-    As Kafka's, it never starts with a dash: command lines would take it for an option.
+    Like Kafka's ids it never starts with a dash, which command lines would take for an option.
     """
     while True:
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
@@ -200,14 +200,14 @@ def random_cluster_id() -> str:
 class BrokerConfig:
     runtime: KafkaRuntime
     directory: Path
-    """The directory of this broker alone: configuration, logs and, in `data`, its records."""
+    """The directory of this broker only: configuration, logs and, in `data`, its records."""
     port: int | None = None
     """The port of the PLAINTEXT listener; None: a free one is chosen."""
     sasl_port: int | None = None
     """The port of the SASL listener, if there are SASL users; None: a free one is chosen."""
     security: BrokerSecurity = field(default_factory=BrokerSecurity)
     properties: Mapping[str, str] = field(default_factory=dict)
-    """Broker properties that win over the sandbox's."""
+    """Broker properties that replace the sandbox's."""
     node_id: int = 1
     voters: Mapping[int, int] | None = None
     """Controller ports by node id; None: this node alone, on a free port."""
@@ -336,15 +336,15 @@ class KafkaBroker(Server):
             )
 
     def _answers(self, timeout_s: float) -> bool:
-        # librdkafka backs off after a refused connection; a plain probe before it does not.
+        # librdkafka waits after a refused connection; a plain probe first avoids that.
         if not accepts_connections(self.ports.plaintext):
             return False
         expected = len(self.config.voters or {self.config.node_id: 0})
         if not answers_metadata(self.bootstrap_servers, timeout_s, brokers=expected):
             return False
         if not self._has_answered:
-            # Made on demand, they cost the first group and the first transaction seconds: clients
-            # back off while there is no coordinator.
+            # If clients created them, the first group and the first transaction would wait for
+            # seconds.
             create_topics(self.bootstrap_servers, internal_topics(self._properties()))
             self._has_answered = True
         return True
@@ -355,7 +355,7 @@ def answers_metadata(bootstrap_servers: str, timeout_s: float, brokers: int = 1)
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
-    # log_level 0: connection failures are expected here and shown by the return value.
+    # log_level 0: connection failures are expected, and the return value reports them.
     client = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     try:
         return len(client.list_topics(timeout=timeout_s).brokers) >= brokers

@@ -2,7 +2,7 @@
 
 Both read a `worker.properties` and answer GET /health with 200 (KIP-1017) once they have joined
 their group and read its config topic. Apache's is `ConnectDistributed` or `ConnectStandalone`.
-Ours is `python -m pyconnect_agent`: it is started, never imported. Not thread-safe.
+Ours is started as `python -m pyconnect_agent` and never imported. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def worker_properties(bootstrap_servers: str, group_id: str) -> dict[str, str]:
         "config.storage.replication.factor": "1",
         "offset.storage.topic": f"{group_id}-offsets",
         "offset.storage.replication.factor": "1",
-        # The default of 25 takes a broker on a small machine a while to create.
+        # A broker on a small machine takes long to create the default of 25 partitions.
         "offset.storage.partitions": "5",
         "status.storage.topic": f"{group_id}-status",
         "status.storage.replication.factor": "1",
@@ -60,7 +60,7 @@ def rest_status(port: int, path: str, timeout_s: float) -> int | None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerLaunch:
     directory: Path
-    """The directory of this worker alone: configuration and logs."""
+    """The directory of this worker only: configuration and logs."""
     properties: Mapping[str, str]
     """Worker properties; `listeners` is added when it is absent."""
     port: int | None = None
@@ -92,16 +92,16 @@ class ConnectWorker(Server):
         """Return the command that runs the worker."""
 
     def _default_properties(self) -> Mapping[str, str]:
-        """Return properties that this worker has unless they were given."""
+        """Return the properties that this worker gets by default."""
         return {}
 
     @property
     def port(self) -> int:
-        """Port of the REST server, chosen when first asked for."""
+        """Port of the REST server, chosen at the first access."""
         if self._port is None:
             listeners = self.config.properties.get("listeners")
             if listeners:
-                # The last of several: `http://127.0.0.1:8083`.
+                # The port of the last listener, such as `http://127.0.0.1:8083`.
                 self._port = int(listeners.rsplit(":", 1)[1])
             elif self.config.port is not None:
                 require_free(self.config.port)
@@ -137,7 +137,7 @@ class ConnectWorker(Server):
         return path
 
     def _answers(self, timeout_s: float) -> bool:
-        # 401: a worker whose REST interface needs credentials.
+        # A worker whose REST interface requires credentials answers 401.
         if rest_status(self.port, "/health", timeout_s) not in (200, 401):
             return False
         self._has_answered = True
@@ -149,7 +149,7 @@ STANDALONE_CLASS = "org.apache.kafka.connect.cli.ConnectStandalone"
 
 
 class JavaConnectWorker(ConnectWorker):
-    """A Java worker process. `jvm_options` may ask for a JVM tuned to run, not to start."""
+    """A Java worker process. `jvm_options` may prefer throughput to a quick start."""
 
     name = "java-worker"
 
@@ -187,7 +187,7 @@ class JavaConnectWorker(ConnectWorker):
 class AgentProcess(ConnectWorker):
     """An agent process with its children; standalone when it is given connectors.
 
-    `kill` ends the whole group, `suspend` freezes all of it: the death or the freeze of a host.
+    `kill` ends and `suspend` freezes the whole group, as the death or the freeze of a host does.
     """
 
     name = "agent"
@@ -197,7 +197,7 @@ class AgentProcess(ConnectWorker):
         return self.output_path
 
     def _environment(self) -> Mapping[str, str]:
-        # Found beside this package in a source tree, wherever it is when it is installed.
+        # In a source tree the agent is beside this package, otherwise it is installed.
         roots = (str(Path(entry).resolve()) for entry in sys.path if entry)
         return {**os.environ, "PYTHONPATH": os.pathsep.join(roots)}
 
@@ -208,7 +208,7 @@ class AgentProcess(ConnectWorker):
 
 
 def plugin_path_of(entries: Sequence[Path]) -> str:
-    """Return entries as a plugin path. Raises InvalidSandboxRequest for one that does not exist."""
+    """Return entries as a plugin path. Raises InvalidSandboxRequest if an entry does not exist."""
     for entry in entries:
         if not entry.exists():
             raise InvalidSandboxRequest(
@@ -219,7 +219,7 @@ def plugin_path_of(entries: Sequence[Path]) -> str:
 
 
 def former_property(directory: Path, key: str) -> str:
-    """Return a property of a worker's last start, "" without one."""
+    """Return a property of the worker's last start; "" if there is none."""
     try:
         properties = javaproperties.loads((directory / WORKER_FILE).read_text())
     except FileNotFoundError:
@@ -228,12 +228,12 @@ def former_property(directory: Path, key: str) -> str:
 
 
 def plugin_properties(plugin_path: str, libs: str) -> Mapping[str, str]:
-    """Return the properties of a worker. `libs`: Kafka's jars, which an agent runs plugins with."""
+    """Return the plugin properties of a worker; `libs`: Kafka's jars for Java plugins."""
     if not plugin_path:
         return {}
     return {
         "plugin.path": plugin_path,
-        # Workers of a sandbox otherwise look at service files alone, which not all plugins have.
+        # By default a sandbox's worker reads service files only, and not all plugins have them.
         "plugin.discovery": "hybrid_warn",
         "agent.java.kafka.home": libs,
     }

@@ -1,4 +1,4 @@
-"""Errors of the sandbox, each with the exit code of a command that ends with it."""
+"""Errors of the sandbox, each with the exit code of the command that it ends."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ class SandboxError(Exception):
 
 
 class JavaUnavailable(SandboxError):
-    """No Java, or one older than Kafka needs; raised by `java`."""
+    """There is no Java, or it is older than Kafka needs; raised by `java`."""
 
     exit_code = 9
 
 
 class JarsUnavailable(SandboxError):
-    """No way to get jars, or a directory without them; raised by `jars` and `repository`."""
+    """There is no way to get jars, or a directory lacks them; raised by `jars` and `repository`."""
 
     exit_code = 9
 
 
 class JarResolutionFailed(SandboxError):
-    """A jar did not come, or has unexpected contents; raised by `repository` and `jar_cache`."""
+    """A jar was not downloaded or has other contents; raised by `repository` and `jar_cache`."""
 
 
 class InvalidSandboxRequest(SandboxError):
@@ -47,7 +47,7 @@ class ServerExited(SandboxError):
 
 
 class PortTaken(SandboxError):
-    """The port that was asked for is in use; raised by `ports`."""
+    """The requested port is in use; raised by `ports`."""
 
     exit_code = 9
 

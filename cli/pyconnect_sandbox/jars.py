@@ -1,8 +1,8 @@
 """The source of Kafka's jars: a Kafka directory, the cache, or a Maven repository.
 
 Paths in the repository are known together with their checksums, so nothing has to be resolved and
-the repository need not be trusted. Of the releases of the sandbox all that a broker and a Connect
-worker need is known; of the others what plugins need (`pyconnect_clients.plugin_jars.kafka_links`
+the repository need not be trusted. For the releases of the sandbox all jars of a broker and a
+Connect worker are known; for others those of plugins (`pyconnect_clients.plugin_jars.kafka_links`
 names the releases). Maven Central is asked, or the repository that PYCONNECT_MAVEN_REPOSITORY
 names. The library requests is in the extra `jars`.
 
@@ -35,15 +35,15 @@ from pyconnect_sandbox.runtime import KafkaRuntime, cache_root, find_java
 
 class Progress(Protocol):
     def __call__(self, message: str, *, passing: bool = False) -> None:
-        """Report a step; a `passing` one is one of many that only a terminal shows."""
+        """Report a step; `passing` ones are many, and only a terminal shows them."""
 
 
 def silent(message: str, *, passing: bool = False) -> None:
-    """Report nothing."""
+    """Drop the report."""
 
 
 def on_stderr(message: str, *, passing: bool = False) -> None:
-    """Print the steps that are not passing, for scripts."""
+    """Print the steps that are not `passing`, for scripts."""
     if not passing:
         sys.stderr.write(f"{message}\n")
 
@@ -85,7 +85,7 @@ def download(
                 answer.raise_for_status()
                 for chunk in answer.iter_content(1 << 20):
                     file.write(chunk)
-        except OSError as exc:  # what requests raises is one
+        except OSError as exc:  # errors of requests are OSError
             raise JarResolutionFailed(
                 f"{path} could not be downloaded: {exc}",
                 hint=f"check the network and its proxy settings, then run the command again;"
@@ -93,7 +93,7 @@ def download(
             ) from exc
         return name
 
-    # Connections are kept: a new one for each file took most of the processor time.
+    # One session keeps connections: a new one for each file took most of the processor time.
     with requests.Session() as session, ThreadPoolExecutor(_AT_ONCE, "download") as pool:
         try:
             for count, name in enumerate(pool.map(fetch, paths), start=1):
@@ -115,7 +115,7 @@ class JarCache:
     def __init__(
         self, version: str, checksums: Mapping[str, str], root: Path | None = None
     ) -> None:
-        """Expect `checksums` (SHA-256 by file name) of the jars; `root` None is the user's."""
+        """Expect jars with `checksums` (SHA-256 by file name); `root` None is the user's cache."""
         self._root = cache_root() if root is None else root
         self._checksums = checksums
         self._version = version
@@ -126,9 +126,9 @@ class JarCache:
         return self.directory / "libs"
 
     def is_complete(self, *, check_contents: bool = False) -> bool:
-        """Return whether every recorded jar is there with its size, and its SHA-256 when asked.
+        """Return whether every recorded jar exists with its size, and on request with its SHA-256.
 
-        A cache that an older list of jars has filled is not complete.
+        A cache filled from an older list of jars is not complete.
         """
         try:
             manifest = json.loads((self.directory / MANIFEST).read_text())
@@ -145,7 +145,7 @@ class JarCache:
             return False
 
     def fill(self, fetch: Callable[[Path, Path], None], progress: Progress) -> Path:
-        """Return the directory of the jars, fetched unless they are there already.
+        """Return the directory of the jars; fetch them if the cache is not complete.
 
         `fetch(work_directory, libs)` puts the jars into `libs` and may use `work_directory`.
         Raises JarResolutionFailed when a jar is missing or differs from the known ones; the cache
@@ -233,12 +233,12 @@ def _table(version: str) -> list[tuple[str, str]]:
 
 SIZE = "54 MB"
 API_SIZE = "34 MB"
-"""Of the jars for plugins alone."""
+"""The size of the jars for plugins alone."""
 _REQUIRED = ("kafka-server", "kafka-clients", "connect-runtime")
 
 
 def libs_of(kafka_dir: Path) -> Path:
-    """Return the jars of an unpacked Kafka: its `libs`, or the directory itself if it is that.
+    """Return the jars of an unpacked Kafka: its `libs`, or the directory itself if it has the jars.
 
     Raises JarsUnavailable when it lacks the broker's, the clients' or Connect's jar.
     """
@@ -259,10 +259,10 @@ def find_runtime(
     environment: Mapping[str, str] | None = None,
     cache: JarCache | None = None,
 ) -> KafkaRuntime:
-    """Return a Java and Kafka's jars, fetching these on first use.
+    """Return a Java and Kafka's jars; fetch the jars on first use.
 
-    `kafka_dir` wins over `version`, that over KAFKA_HOME, that over the default version. Raises
-    JavaUnavailable, JarsUnavailable and JarResolutionFailed.
+    `kafka_dir` wins over `version`, `version` over KAFKA_HOME, KAFKA_HOME over the default version.
+    Raises JavaUnavailable, JarsUnavailable and JarResolutionFailed.
     """
     environment = os.environ if environment is None else environment
     java = find_java(environment)
@@ -280,7 +280,7 @@ def fetched(
     environment: Mapping[str, str] | None = None,
     progress: Progress = silent,
 ) -> Path:
-    """Return the directory of a release's jars, fetched unless the cache has them.
+    """Return the directory of a release's jars; fetch them unless the cache has them.
 
     Raises JarsUnavailable and JarResolutionFailed.
     """

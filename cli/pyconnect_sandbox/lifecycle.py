@@ -1,8 +1,7 @@
 """Named sandboxes that outlive the command that starts them: up, down, status, logs.
 
-`up` converges: what runs already is left alone, what is missing is started. While a server
-starts it is tethered to the command; only when it answers and is recorded is it let go, so a
-killed `up` leaves nothing behind either.
+`up` starts the servers that do not run and leaves the others alone. A starting server is tethered
+to the command until it answers and is recorded, so a killed `up` leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -53,30 +52,30 @@ _EXACTLY_ONCE = {"exactly.once.source.support": "enabled"}
 class UpRequest:
     name: str = DEFAULT_NAME
     data_directory: Path | None = None
-    """The broker's data; None: the earlier place, at first inside the sandbox's own directory."""
+    """The broker's data; None: that of the last `up`, at first in the sandbox's directory."""
     port: int | None = None
     acl: bool = False
     sasl_users: Mapping[str, str] = field(default_factory=dict)
     kafka_dir: Path | None = None
     kafka_version: str | None = None
-    """One of `SERVER_VERSIONS`; None: of KAFKA_HOME, else the first of them."""
+    """One of `SERVER_VERSIONS`; None: the Kafka of KAFKA_HOME, else the first of them."""
     timeout_s: float = 60
-    """For each server to answer."""
+    """The time for each server to answer."""
     agent: bool = False
     java_worker: bool = False
     plugin_path: tuple[Path, ...] = ()
-    """Of the workers; empty: as when they ran before, at first none."""
+    """The plugin path of the workers; empty: that of their last start, at first none."""
     exactly_once: bool = False
-    """Source connectors of the workers may deliver exactly once."""
+    """Whether source connectors of the workers may deliver exactly once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerStatus:
-    """One server of a sandbox as it is now."""
+    """The present state of one server of a sandbox."""
 
     kind: str
     state: str
-    """running, unresponsive (lives, does not answer) or crashed (recorded, does not live)."""
+    """running, unresponsive (alive, does not answer) or crashed (recorded, not alive)."""
     pid: int
     addresses: Mapping[str, str]
     resident_bytes: int
@@ -85,11 +84,11 @@ class ServerStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxStatus:
-    """A sandbox as it is now."""
+    """The present state of a sandbox."""
 
     name: str
     state: str
-    """Its broker's state, or stopped."""
+    """The state of its broker, or stopped."""
     bootstrap_servers: str | None
     sasl_bootstrap_servers: str | None
     acl: bool
@@ -100,16 +99,16 @@ class SandboxStatus:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpOutcome:
     started: tuple[str, ...]
-    """Kinds of the servers that it started; empty: all ran already."""
+    """Kinds of the servers that `up` started; empty: all were running."""
     status: SandboxStatus
 
 
 def up(request: UpRequest, progress: Progress, *, root: Path | None = None) -> UpOutcome:
-    """Start what does not run yet and return once all answers.
+    """Start the servers that do not run and return once all answer.
 
     Raises InvalidSandboxRequest when the sandbox runs with other options or an entry of the plugin
-    path does not exist, and what finding the jars and starting the servers raises; servers that
-    this call started are then stopped, unless they had been recorded.
+    path does not exist, and the errors of finding jars and starting servers; servers that this
+    call started are then stopped, unless they had been recorded.
     """
     directory = SandboxDirectory(request.name, root)
     with directory.locked():
@@ -123,7 +122,7 @@ def up(request: UpRequest, progress: Progress, *, root: Path | None = None) -> U
 
 
 class _Starter:
-    """One `up` at work; the sandbox is locked meanwhile."""
+    """One `up` in progress; the sandbox is locked meanwhile."""
 
     def __init__(self, request: UpRequest, directory: SandboxDirectory, progress: Progress) -> None:
         self._request = request
@@ -210,7 +209,7 @@ class _Starter:
         self._record(worker, {"rest": worker.url})
 
     def _plugins(self, kind: str, directory: Path) -> Mapping[str, str]:
-        """Raises InvalidSandboxRequest if the worker runs with other options."""
+        """Return the plugin properties; InvalidSandboxRequest if the worker runs with others."""
         former = former_property(directory, "plugin.path")
         path = self._plugin_path or former
         difference = f"with the plugin path {former or '(none)'}" if path != former else ""
@@ -297,9 +296,8 @@ def _require_same_options(running: SandboxState, request: UpRequest, broker_dire
 def down(name: str, *, remove_data: bool = False, root: Path | None = None) -> tuple[str, ...]:
     """Stop a sandbox's servers, the broker last; return the kinds of those that ran.
 
-    Data and ports are kept for the next `up`, unless `remove_data`. Nothing of the sandbox's
-    processes lives afterwards. Raises SandboxNotRunning for a name that was never up, except
-    the default one.
+    Data and ports are kept for the next `up`, unless `remove_data`. No process of the sandbox is
+    alive afterwards. Raises SandboxNotRunning for a name that was never up, except the default one.
     """
     directory = SandboxDirectory(name, root)
     if directory.load() is None:
@@ -311,7 +309,7 @@ def down(name: str, *, remove_data: bool = False, root: Path | None = None) -> t
         if state is None:
             return ()
         stopped = []
-        # Workers commit and leave their groups while there is a broker.
+        # Workers need the broker to commit and to leave their groups.
         for record in sorted(state.servers, key=lambda record: record.kind == "broker"):
             if record.is_running:
                 stopped.append(record.kind)
@@ -319,7 +317,7 @@ def down(name: str, *, remove_data: bool = False, root: Path | None = None) -> t
                 keep_archives(Path(record.output).parent)
         directory.save(replace(state, servers=()))
         if remove_data:
-            # A directory without the mark of `_claim` is left alone.
+            # A directory without the mark of `_claim` may belong to the user.
             if (Path(state.data_directory) / _CLAIM).exists():
                 shutil.rmtree(state.data_directory)
             shutil.rmtree(directory.path)
@@ -327,7 +325,7 @@ def down(name: str, *, remove_data: bool = False, root: Path | None = None) -> t
 
 
 def status(name: str, *, root: Path | None = None) -> SandboxStatus:
-    """Return how a sandbox is now; raise SandboxNotRunning for a name that was never up."""
+    """Return the present state of a sandbox; SandboxNotRunning for a name that was never up."""
     state = SandboxDirectory(name, root).load()
     if state is None:
         raise _unknown(name, root)
@@ -340,11 +338,11 @@ def all_statuses(*, root: Path | None = None) -> tuple[SandboxStatus, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerLog:
-    """The log of a server that runs, or ran."""
+    """The log of a server that runs, or ran before."""
 
     path: Path
     goes_on: Callable[[], bool]
-    """Whether that server still lives."""
+    """Whether that server is still alive."""
 
 
 def server_log(name: str, kind: str, *, root: Path | None = None) -> ServerLog:
@@ -412,9 +410,9 @@ FOLLOW_INTERVAL_S = 0.2
 
 
 def print_end(path: Path, count: int, write: Callable[[str], None]) -> int:
-    """Write the last `count` lines of a file, none when it is absent; return where they end.
+    """Write the last `count` lines of a file, none if it does not exist; return where they end.
 
-    The position is in bytes, for `follow`; a line that is not complete yet is left to it.
+    The position is in bytes, for `follow`, which also gets a last line that is not complete.
     """
     position = 0
     lines: deque[bytes] = deque(maxlen=count)
@@ -433,16 +431,16 @@ def print_end(path: Path, count: int, write: Callable[[str], None]) -> int:
 
 
 def follow(path: Path, goes_on: Callable[[], bool], position: int) -> Iterator[str]:
-    """Yield each complete line after `position` until `goes_on` says no.
+    """Yield each complete line after `position` until `goes_on` returns False.
 
-    A file that is rolled over is followed into its successor: log4j renames the old one.
+    After log4j has renamed the file, the new file of the name is read.
     """
     stream = path.open("rb")
     try:
         stream.seek(position)
         partial = b""
         while True:
-            # Asked before the rest is read: nothing is added to a file once it was rolled.
+            # Check before the rest is read: nothing is added to a file once it was rolled.
             last_round, rolled = not goes_on(), _was_rolled(path, stream.fileno())
             for chunk in stream:
                 partial += chunk

@@ -1,6 +1,6 @@
 """Process groups: their members, their identity, their end, and the tether that ends one.
 
-A server is the leader of a process group of its own; what it forks is stopped with it. A group
+A server is the leader of a process group of its own; its children are stopped with it. A group
 is recognised later, from another process, by the leader's pid together with a mark of when that
 process started, so that a recycled pid is never signalled. Linux answers from /proc, other POSIX
 systems from `ps`.
@@ -56,7 +56,7 @@ def _boot_id() -> str:
 
 
 def _stat_fields(pid: int) -> list[str] | None:
-    """Return the fields of /proc/PID/stat after the command name; None when it is gone."""
+    """Return the fields of /proc/PID/stat after the command name; None if the process is gone."""
     try:
         text = (_PROC / str(pid) / "stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -93,15 +93,15 @@ def identify(pid: int) -> ProcessIdentity | None:
 
 
 def is_running(identity: ProcessIdentity) -> bool:
-    """Return whether this very process still lives."""
+    """Return whether exactly this process is alive; another one may have its pid."""
     return start_mark(identity.pid) == identity.start_mark
 
 
 def group_members(identity: ProcessIdentity) -> tuple[int, ...]:
     """Return the pids of the live processes in the group that `identity` leads or led.
 
-    Empty when the pid now belongs to another process: the kernel gives a group's id to no process
-    while the group has a member, so a foreign leader means that ours is gone entirely.
+    Empty when the pid belongs to another process: the kernel gives no process a group's id
+    while the group has a member, so a foreign leader means that the whole group has ended.
     """
     mark = start_mark(identity.pid)
     if mark is not None and mark != identity.start_mark:
@@ -125,7 +125,7 @@ def group_members(identity: ProcessIdentity) -> tuple[int, ...]:
 
 
 def signal_group(identity: ProcessIdentity, number: signal.Signals) -> None:
-    """Send a signal to every member of the group; do nothing when there is none."""
+    """Send a signal to every member of the group, if there are any."""
     if group_members(identity):
         try:
             os.killpg(identity.pid, number)
@@ -134,7 +134,7 @@ def signal_group(identity: ProcessIdentity, number: signal.Signals) -> None:
 
 
 def wait_until_gone(identity: ProcessIdentity, timeout_s: float) -> bool:
-    """Wait until the group has no live member; return whether it has none."""
+    """Wait until the group has no live member; return False when the time is over first."""
     deadline = time.monotonic() + timeout_s
     while group_members(identity):
         if time.monotonic() >= deadline:
@@ -146,8 +146,8 @@ def wait_until_gone(identity: ProcessIdentity, timeout_s: float) -> bool:
 def end_group(identity: ProcessIdentity, grace_s: float) -> bool:
     """End the whole group: SIGTERM, then SIGKILL after `grace_s` seconds.
 
-    A suspended group is resumed first, or it would never see SIGTERM. Returns True when the
-    group went within its grace, False when it had to be killed. Nothing of it lives afterwards.
+    A suspended group is resumed first, because it would not handle SIGTERM. Returns True when the
+    group ended within its grace, False when it had to be killed. No member is alive afterwards.
     """
     signal_group(identity, signal.SIGTERM)
     signal_group(identity, signal.SIGCONT)
@@ -157,15 +157,15 @@ def end_group(identity: ProcessIdentity, grace_s: float) -> bool:
 
 
 def end_group_now(identity: ProcessIdentity) -> None:
-    """Send SIGKILL to the group until nothing of it lives."""
+    """Send SIGKILL to the group until no member is alive."""
     while group_members(identity):
-        # Repeated: a member may have forked between the listing and the signal.
+        # The signal is repeated: a member may have forked between the listing and the signal.
         signal_group(identity, signal.SIGKILL)
         wait_until_gone(identity, 1.0)
 
 
 def resident_bytes(pid: int) -> int:
-    """Return the resident set size of the process `pid`, 0 when it does not exist."""
+    """Return the resident bytes of the process `pid`, 0 when it does not exist."""
     if _has_proc():
         try:
             pages = (_PROC / str(pid) / "statm").read_text().split()[1]
@@ -177,17 +177,17 @@ def resident_bytes(pid: int) -> int:
 
 
 class Hold:
-    """A hold on a file: what is tethered to the file lives at least as long."""
+    """A hold on a file: processes that are tethered to the file live at least as long."""
 
     def __init__(self, path: Path) -> None:
-        """Take the hold; waits while a tether is killing what the file stands for."""
+        """Take the hold; wait while a tether of the file kills its group."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._descriptor, fcntl.LOCK_SH)
 
     def release(self) -> None:
-        """Give the hold back; safe to call twice."""
+        """Release the hold; safe to call twice."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

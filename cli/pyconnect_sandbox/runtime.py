@@ -6,9 +6,9 @@ version 17 (KIP-1013).
 Archives are those of JDK application class-data sharing (JEP 350). The first run of a main class
 that ends in order writes an archive of the classes it loaded; later runs map it. Measured with Java
 17: a broker is up in 0.9 s instead of 1.5 s with 60 MB less, a Connect worker in 1.5 s instead of
-3.8 s with 50 MB less. Java checks that an archive fits it and the jars, and runs without when it
-does not. An archive is written into the server's own directory and moved into the user's cache when
-the server has ended: half a file is never used.
+3.8 s with 50 MB less. Java ignores an archive that does not fit. An archive is written
+into the server's own directory and moved into the user's cache when the server has ended, so an
+incomplete file is never used.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ _FAMILY_OF_DISTRIBUTION = {
 class Java:
     executable: Path
     version: int
-    """The feature version: 17, 21."""
+    """The feature version, such as 17 or 21."""
 
 
 def platform_family(system: str, os_release: Mapping[str, str]) -> str | None:
-    """Return which entry of the install commands fits, or None when none is known to.
+    """Return the entry of the install commands that fits, or None when none is known to fit.
 
-    `system` as `platform.system()` says it; `os_release` as /etc/os-release, whose ID_LIKE lists
-    the distributions that ID descends from.
+    `system` is that of `platform.system()`; `os_release` the text of /etc/os-release, whose ID_LIKE
+    lists the distributions that ID descends from.
     """
     if system == "Darwin":
         return "macos"
@@ -73,7 +73,7 @@ def platform_family(system: str, os_release: Mapping[str, str]) -> str | None:
 
 
 def install_hint(family: str | None) -> str:
-    """Return how to install Java on a platform; every way when the platform is unknown."""
+    """Return how to install Java on a platform; for an unknown platform all known ways."""
     if family is not None:
         command = _INSTALL_COMMANDS[family]
         return command if family == "windows" else f"install it: {command}"
@@ -111,7 +111,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
 
 
 SUFFIX = ".jsa"
-# Java's messages about classes that it cannot archive, or an archive that does not fit.
+# Hides Java's messages about classes that it cannot archive, or an archive that does not fit.
 _QUIET = "-Xlog:cds=off,cds+dynamic=off,class+path=off"
 
 
@@ -125,7 +125,7 @@ def archives_root() -> Path:
 
 
 def archive_name(java: Path, libs: Path, main_class: str, jvm_options: Sequence[str]) -> str:
-    """Return a file name that another Java, other jars or other options do not have.
+    """Return a file name that is different for another Java, other jars or other options.
 
     Java's own archive counts as a part of Java: an archive of ours extends it. Java ignores ours
     once its own was made again (`java -Xshare:dump`).
@@ -143,9 +143,9 @@ def _prefix(main_class: str) -> str:
 
 
 def archive_options(name: str, server_directory: Path, root: Path | None = None) -> list[str]:
-    """Return the options that use the archive `name`, or that write it if there is none.
+    """Return the options that use the archive `name`, or that write it if it does not exist.
 
-    Removes what a JVM that was killed while it wrote may have left in `server_directory`.
+    Removes the remains of a JVM that was killed while it wrote in `server_directory`.
     """
     for unfinished in server_directory.glob(f"*{SUFFIX}"):
         unfinished.unlink()
@@ -156,17 +156,17 @@ def archive_options(name: str, server_directory: Path, root: Path | None = None)
 
 
 def keep_archives(server_directory: Path, root: Path | None = None) -> None:
-    """Move the archive that an ended server wrote, if it did, to where the next one finds it."""
+    """Move the archive that an ended server may have written to the place where others find it."""
     root = archives_root() if root is None else root
     for written in server_directory.glob(f"*{SUFFIX}"):
         root.mkdir(parents=True, exist_ok=True)
         partial = root / f".{written.name}.{server_directory.stat().st_ino}"
-        shutil.move(written, partial)  # possibly from another file system
+        shutil.move(written, partial)  # the two directories may be on different file systems
         partial.replace(root / written.name)
 
 
 def remove_unused(main_class: str, most: int, root: Path | None = None) -> None:
-    """Remove all archives of a main class but the `most` newest; a JVM keeps one that it maps."""
+    """Remove all archives of a main class but the `most` newest; a JVM keeps a mapped one."""
     root = archives_root() if root is None else root
     archives = root.glob(f"{_prefix(main_class)}*{SUFFIX}")
     newest_first = sorted(archives, key=lambda path: path.stat().st_mtime_ns, reverse=True)
@@ -196,9 +196,8 @@ class KafkaRuntime:
     ) -> list[str]:
         """Return the command that runs `main_class` with at most `heap_mb` MiB of heap.
 
-        With `server_directory`, the directory of a server, the class archive of `main_class` is
-        used, or written when it ends. It is not for a program that runs once:
-        writing it takes longer than the program itself.
+        With `server_directory`, the class archive of `main_class` is used, or written when the
+        server ends. Leave it out for a short program: writing takes longer than its run.
         """
         archive: list[str] = []
         if server_directory is not None:
@@ -221,7 +220,7 @@ class KafkaRuntime:
 
 
 def write_log_configuration(path: Path, log_path: Path) -> None:
-    """Write a log4j 2 configuration that logs to `log_path`, rolled at 20 MB, three kept."""
+    """Write a log4j 2 configuration that logs to `log_path`, rolled at 20 MB; three are kept."""
     path.write_text(
         f"""\
 status = error

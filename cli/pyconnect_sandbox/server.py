@@ -1,13 +1,13 @@
 """One server process of the sandbox, and free ports: start, wait until it answers, stop, kill.
 
-`Server` owns the process group; subclasses say which files to write, which command to run and
-when the server answers. Not thread-safe: one owner calls it.
+`Server` owns the process group; subclasses define the files, the command, and the request that
+shows that the server answers. Not thread-safe: one owner calls it.
 
 Ports are taken from below the ranges that Linux (32768) and macOS (49152) give to outgoing
 connections, so that a broker which is killed and started again does not find its port used by a
-client socket. A port that was given out is reserved by a UDP socket of the same number for a while:
-until its server listens, another process that got the port too would answer its clients. Programs
-that do not ask here may still be quicker: the server tries others then.
+client socket. A chosen port is reserved by a UDP socket of the same number for a while: until its
+server listens, another process that got the port too would answer its clients. Programs that do
+not use this module may still take the port first: the server then tries others.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ READY_POLL_INTERVAL_S = 0.05
 COLLISION_RETRIES = 3
 _EXCERPT_LINES = 15
 _EXCERPT_BYTES = 64 * 1024
-# A command that waits for a line, and then becomes the server: no server runs without its tether.
+# A shell that waits for a line and then becomes the server: no server runs without its tether.
 _GATE = ("/bin/sh", "-c", 'read -r _ && exec "$@" < /dev/null', "sh")
 
 
@@ -75,13 +75,13 @@ class Server(ABC):
 
     @abstractmethod
     def _answers(self, timeout_s: float) -> bool:
-        """Tell, within about `timeout_s` seconds, whether the server answers a real request."""
+        """Return, within about `timeout_s` seconds, whether the server answers a real request."""
 
     def _environment(self) -> Mapping[str, str]:
         return os.environ
 
     def _give_up_ports(self) -> bool:
-        """Choose other ports after a collision; False when the ports were asked for."""
+        """Choose other ports after a collision; return False when the user has chosen the ports."""
         return False
 
     # State
@@ -117,9 +117,9 @@ class Server(ABC):
     # Operations
 
     def start(self) -> Self:
-        """Start it and wait until it answers; raise ServerExited or ServerNotReady.
+        """Start the server and wait until it answers; raise ServerExited or ServerNotReady.
 
-        Nothing of it is left when it fails, or is interrupted.
+        After a failure or an interrupt no process of it is left.
         """
         if self.is_running:
             return self
@@ -146,7 +146,7 @@ class Server(ABC):
 
     def launch(self) -> None:
         """Start the process without waiting until it answers."""
-        self.stop()  # what a crashed server left in its group
+        self.stop()  # processes that a crashed server left in its group
         self.directory.mkdir(parents=True, exist_ok=True)
         self._was_ready = False
         command = self._prepare()
@@ -171,7 +171,7 @@ class Server(ABC):
         if self._hold_file is not None and self._identity is not None:
             self._tether = processes.spawn_tether(self._hold_file, self._identity)
         if self._process.stdin is not None:
-            # A killed process does not read; `wait_until_ready` reports its end.
+            # The process is dead and does not read; `wait_until_ready` reports its end.
             with suppress(BrokenPipeError), self._process.stdin as gate:
                 gate.write(b"\n")
 
@@ -197,30 +197,30 @@ class Server(ABC):
         )
 
     def stop(self, grace_s: float | None = None) -> bool:
-        """End it: SIGTERM to the group, SIGKILL after the grace; False when it took that.
+        """End the server: SIGTERM to the group, SIGKILL after the grace; False after SIGKILL.
 
-        `grace_s` None is the grace that it was made with.
+        `grace_s` None is the `stop_timeout_s` of the server.
         """
         graceful = True
         if self._identity is not None:
             graceful = processes.end_group(
                 self._identity, self._stop_timeout_s if grace_s is None else grace_s
             )
-            # One that ended before it answered has loaded too few classes.
+            # A server that ended before it answered has loaded too few classes.
             if graceful and self._was_ready:
                 keep_archives(self.directory)
         self._forget()
         return graceful
 
     def disown(self) -> None:
-        """Give back the hold and forget the process without ending it.
+        """Release the hold and forget the process without ending it.
 
-        Without a hold file it goes on; with one it ends when its last holder is gone, at once
-        when that was this server.
+        Without a hold file the process goes on; with one it ends when its last holder is gone, at
+        once if that was this server.
         """
         for process in (self._process, self._tether):
             if process is not None:
-                # No caller waits for it any more; a Popen that knows of no end warns when
+                # No caller waits for the process any more; a Popen without a return code warns when
                 # collected.
                 process.returncode = process.returncode or 0
         if self._hold is not None:
@@ -228,21 +228,21 @@ class Server(ABC):
         self._process = self._tether = self._hold = self._identity = None
 
     def detach(self) -> None:
-        """Let it outlive this process, hold file or not, and forget it."""
+        """Return the plugin properties of a worker; `libs`: Kafka's jars for Java plugins."""
         self._end_tether()
         self.disown()
 
     def terminate(self) -> None:
-        """Ask it to end, without waiting."""
+        """Send SIGTERM to the group, without waiting."""
         processes.signal_group(self.identity, signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it as a crash does: SIGKILL to the whole group."""
+        """End the server as a crash does: SIGKILL to the whole group."""
         processes.end_group_now(self.identity)
         self._forget()
 
     def suspend(self) -> None:
-        """Freeze it: it keeps its connections and answers nothing."""
+        """Freeze the server: it keeps its connections and answers nothing."""
         processes.signal_group(self.identity, signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -250,14 +250,14 @@ class Server(ABC):
         processes.signal_group(self.identity, signal.SIGCONT)
 
     def restart(self) -> Self:
-        """Stop it when it runs, and start it on the same ports and data."""
+        """Stop the server if it runs, and start it on the same ports and data."""
         self.stop()
         return self.start()
 
     def wait_until_exited(self, timeout_s: float) -> int:
         """Wait for the process to end by itself and return its exit code.
 
-        Raises ServerNotReady when it still runs after `timeout_s` seconds.
+        Raises ServerNotReady if the process is alive after `timeout_s` seconds.
         """
         if self._process is None:
             raise ServerExited(f"{self.name} is not running")
@@ -272,7 +272,7 @@ class Server(ABC):
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    # How it is done
+    # Internals
 
     def _exited_early(self) -> ServerExited:
         exit_code = None if self._process is None else self._process.returncode
@@ -297,7 +297,7 @@ class Server(ABC):
             self._tether = None
 
     def _written(self) -> str:
-        """Return the end of what the process has written since it was launched."""
+        """Return the end of the output that the process has written since it was launched."""
         texts = []
         for path in dict.fromkeys((self.output_path, self.log_path)):
             if path.exists():
@@ -317,13 +317,13 @@ FIRST_PORT, LAST_PORT = 20000, 32700
 ATTEMPTS = 200
 RESERVED = 64
 _reserved: deque[int] = deque()
-"""Sockets of the latest ports: the others have a listener by now, or nobody wants them."""
+"""Sockets of the latest ports; servers of earlier ports listen by now, or do not need them."""
 
 
 def is_free(port: int) -> bool:
     """Return whether a listener could be opened on `port` now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As the JVM does: a port whose last connections are in TIME_WAIT is free.
+        # The JVM does the same: a port whose last connections are in TIME_WAIT is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))

@@ -1,8 +1,8 @@
 """The state of a named sandbox between commands: its processes, addresses and settings.
 
-One directory per sandbox below the user's state directory, with `state.json`, the servers' own
-directories and `sandbox.lock`, an exclusive `flock` that `up` and `down` take. A record is no
-proof that a process lives: its identity is checked each time (see `processes`). A context that
+Each sandbox has a directory below the user's state directory, with `state.json`, the servers' own
+directories and `sandbox.lock`, an exclusive `flock` that `up` and `down` take. A record does not
+prove that a process is alive: its identity is checked each time (see `processes`). A context that
 `pyconnect sandbox` makes is named after its sandbox.
 """
 
@@ -40,7 +40,7 @@ class ServerRecord:
     pid: int
     start_mark: str
     addresses: Mapping[str, str]
-    """By name: `plaintext` and `sasl` of a broker, `rest` of a worker."""
+    """Addresses by name: `plaintext` and `sasl` of a broker, `rest` of a worker."""
     log: str
     output: str
 
@@ -60,7 +60,7 @@ class SandboxState:
     libs: str
     acl: bool
     sasl_users: tuple[str, ...]
-    """Names only: passwords stand in the broker's own file."""
+    """Names only: passwords are in the broker's own file."""
     ports: Mapping[str, int]
     """The ports that `up` takes again after `down`, by name: plaintext, controller, sasl."""
     servers: tuple[ServerRecord, ...] = field(default=())
@@ -88,7 +88,7 @@ def from_json(document: Mapping[str, Any]) -> SandboxState:
 
 class SandboxDirectory:
     def __init__(self, name: str, root: Path | None = None) -> None:
-        """Raise InvalidSandboxRequest when `name` is no plain file name."""
+        """Raise InvalidSandboxRequest when `name` is not a plain file name."""
         if not _NAME.fullmatch(name):
             raise InvalidSandboxRequest(
                 f"`{name}` is not a valid name of a sandbox",
@@ -110,7 +110,7 @@ class SandboxDirectory:
             ) from error
 
     def save(self, state: SandboxState) -> None:
-        """Replace the recorded state, as a whole or not at all."""
+        """Replace the recorded state as a whole."""
         partial = self.path / f"{STATE_FILE}.partial"
         document = {"version": FORMAT_VERSION, **asdict(state)}
         partial.write_text(json.dumps(document, indent=1))
@@ -118,7 +118,7 @@ class SandboxDirectory:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Wait for, and hold, the right to change this sandbox; makes its directory."""
+        """Wait for the right to change this sandbox and hold it; make the sandbox's directory."""
         self.path.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(
             self.path / "sandbox.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
@@ -145,7 +145,7 @@ def context_name(sandbox: str) -> str:
 
 
 def start_hint(context: str, root: Path | None = None) -> str | None:
-    """Return how to start the sandbox of a context; None for a context of another kind."""
+    """Return a hint to start the sandbox of a context; None for a context of another kind."""
     prefix, dash, rest = context.partition("-")
     if prefix != _PREFIX or bool(dash) != bool(rest):
         return None

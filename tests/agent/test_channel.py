@@ -164,7 +164,7 @@ def body(frame: bytearray) -> bytes:
 
 
 def test_every_field_of_every_message_is_declared() -> None:
-    """New messages are among the examples; no sender chooses a type; names are the classes'."""
+    """All messages are among the examples, and a reader constructs only declared types."""
     assert {type(message) for message in MESSAGES} == set(get_args(Message))
     found = constructed_by(Message)
     assert found > set(get_args(Message))
@@ -187,7 +187,7 @@ def test_a_message_survives_the_pipe(message: Message) -> None:
 
 
 def test_a_frame_has_the_documented_layout() -> None:
-    """A process in another language can write and read it."""
+    """A process in another language can write and read the bytes of a frame."""
     assert encode(StateReported(state=State.RUNNING, version="1")) == (
         b"\x00\x00\x00\x3b\x02\x92\xadStateReported"
         b"\x84\xa5state\xa7RUNNING\xa5trace\xc0\xa7version\xa11\xa9permanent\xc2"
@@ -224,7 +224,7 @@ def constructed_by(kind: Any) -> set[type]:
     (["TopicUsed", {"topic": "t"}, 3], "damaged"),
 )
 def test_bytes_that_are_not_a_message_are_refused_with_the_reason(value: object, text: str) -> None:
-    """The reason is for the trace of the child that sent it."""
+    """The reason is for the trace of the child that sent the bytes."""
     with pytest.raises(ChannelError, match=text):
         decode(bytes((VERSION,)) + msgspec.msgpack.encode(value))
 
@@ -237,7 +237,7 @@ def test_bytes_that_are_not_a_message_are_refused_with_the_reason(value: object,
 def test_damaged_frames_are_refused_or_read(
     message: Message, changes: list[tuple[int, int]], cut: int
 ) -> None:
-    """Damaged frames raise no other exception."""
+    """A damaged frame raises only ChannelError."""
     frame = encode(message)[FRAME_HEADER.size :]
     for position, value in changes:
         frame[position % len(frame)] = value
@@ -250,7 +250,7 @@ def test_damaged_frames_are_refused_or_read(
 
 @cases("frame", b"", b"\x01", b"\x03" + body(encode(Stop()))[1:])
 def test_another_version_is_refused(frame: bytes) -> None:
-    """A frame of another version is not guessed at."""
+    """A frame of another version is not decoded."""
     with pytest.raises(ChannelError, match=r"has version (none|01|03), expected 02"):
         decode(frame)
 
@@ -264,7 +264,7 @@ class Number(IntEnum):
 
 
 class Loud(str):
-    """Like numpy's: a subclass with a conversion of its own."""
+    """A text with a conversion of its own, like numpy's."""
 
     __slots__ = ()
 
@@ -285,7 +285,7 @@ class Count(int):
 
 
 def test_subclasses_of_plain_types_arrive_as_plain_values() -> None:
-    """A plugin may use enums, subclasses and any mapping."""
+    """Values of a plugin may be enums, subclasses of plain types and any mapping."""
     configs: Any = (
         MappingProxyType({Colour.RED: Loud("quiet")}),
         UserDict({Loud("key"): Colour.RED}),
@@ -332,7 +332,7 @@ def cyclic() -> Any:
     (reports.PluginDescribed(keys=(cyclic(),)), "PluginDescribed cannot be sent: .*recursion"),
 )
 def test_a_wrong_value_of_a_plugin_is_an_error_of_its_sender(message: Message, text: str) -> None:
-    """The process learns of it, which can say so; the worker process gets nothing to choke on."""
+    """The sender gets the error and can report it; the worker process gets no bytes."""
     ours, theirs = socket.socketpair()
     connection = Channel(theirs)
     with pytest.raises(ChannelError, match=text):
@@ -343,7 +343,7 @@ def test_a_wrong_value_of_a_plugin_is_an_error_of_its_sender(message: Message, t
 
 
 def test_a_very_large_message_is_not_copied() -> None:
-    """Offsets come by the hundred thousand."""
+    """Encoding and decoding copy little, as offsets come by the hundred thousand."""
     entries = {b'["connector",{"p":"%d"}]' % n: b'{"position":%d}' % n for n in range(100_000)}
     message = OwnOffsets(entries=entries)
     tracemalloc.start()
@@ -362,7 +362,7 @@ def test_a_very_large_message_is_not_copied() -> None:
 
 
 def test_a_message_too_large_is_an_error_of_its_sender(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not sent: the worker process would kill the child for it."""
+    """The message is not sent, as the worker process would kill the child."""
     ours, theirs = socket.socketpair()
     connection = Channel(theirs)
     monkeypatch.setattr("pyconnect_agent.channel.MAX_FRAME_BYTES", 1_000)
@@ -374,7 +374,7 @@ def test_a_message_too_large_is_an_error_of_its_sender(monkeypatch: pytest.Monke
 
 
 def test_the_end_of_a_channel_is_known_on_both_sides() -> None:
-    """Within a frame, too; without a supervisor a failure would not be reported."""
+    """A child notices the end also within a frame, and when it sends."""
     ours, theirs = socket.socketpair()
     connection = Channel(theirs)
     ours.sendall(encode(Stop()) + encode(TASK)[:30])

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_only_the_worker_file_is_required(capsys: pytest.CaptureFixture[str]) -> None:
-    """Connector files are for a standalone worker."""
+    """The command needs the worker file, while connector files are for a standalone worker."""
     with pytest.raises(SystemExit) as ended:
         main([])
     assert ended.value.code == 1
@@ -26,7 +26,7 @@ def test_only_the_worker_file_is_required(capsys: pytest.CaptureFixture[str]) ->
 def test_without_its_libraries_the_agent_names_the_extra(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit 3, before the file is read."""
+    """The command exits with 3 before it reads the file."""
     monkeypatch.setattr("pyconnect_agent.__main__.LIBRARIES", ("h11", "no_such_library"))
     assert main(["worker.properties"]) == 3
     said = capsys.readouterr().err
@@ -35,10 +35,10 @@ def test_without_its_libraries_the_agent_names_the_extra(
 
 
 def test_the_libraries_are_those_of_the_extra() -> None:
-    """Under the names that they are imported by."""
+    """The agent's list of libraries is that of the extra, by import names."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     named = {each.partition(">=")[0] for each in project["optional-dependencies"]["agent"]}
-    # Downloads of jars: the command uses them, the agent does not.
+    # The command, not the agent, uses the library for downloads of jars.
     named.remove("pyconnect-worker[jars]")
     assert {library.replace("_", "-") for library in LIBRARIES} == named
 
@@ -52,7 +52,7 @@ def test_the_libraries_are_those_of_the_extra() -> None:
 def test_the_reason_names_the_properties_file_once(
     tmp_path: Path, changes: dict[str, str] | None, reason: str
 ) -> None:
-    """Whether it is about the file itself or about what stands in it."""
+    """The reason names the file once, for an error about the file and for one in its content."""
     file = tmp_path / "worker.properties"
     if changes is not None:
         entries = PROPERTIES | changes

@@ -18,7 +18,7 @@ PARTITION = TopicPartition("topic", 0)
 
 
 class Batches(BatchingSinkTask):
-    """Keeps what it is given; `down` makes it fail for a while, "bad" is reported."""
+    """A sink that keeps its batches; `down` makes writes fail, and "bad" records are reported."""
 
     batch_records = 2
     batch_ms = 60_000
@@ -58,7 +58,7 @@ def send(sink: SinkHarness, *values: str) -> None:
 
 
 def test_only_written_records_are_committed() -> None:
-    """The third record waits for its batch, and is written when the task ends."""
+    """A record's offset is committed once its batch is written; `stop` writes the last batch."""
     sink, task = started()
     send(sink, "a", "b", "c")
     assert task.written == [["a", "b"]]
@@ -70,7 +70,7 @@ def test_only_written_records_are_committed() -> None:
 
 
 def test_a_batch_is_written_when_it_is_full_or_old() -> None:
-    """Bytes count as records do; no record waits without end."""
+    """A batch is written at its limit of records or bytes, or when its time is over."""
 
     class Small(Batches):
         batch_records = 100
@@ -89,7 +89,7 @@ def test_a_batch_is_written_when_it_is_full_or_old() -> None:
 
 
 def test_a_batch_is_repeated_with_growing_waits_up_to_its_last_attempt() -> None:
-    """Records are not taken twice; a success starts the waits again."""
+    """A failed batch is written again without new records; a success sets the waits back."""
     sink, task = started()
     task.down = True
     send(sink, "a", "b")
@@ -113,7 +113,7 @@ def test_a_batch_is_repeated_with_growing_waits_up_to_its_last_attempt() -> None
 
 
 def test_a_refused_record_is_reported_or_fails_the_task() -> None:
-    """With a reporter the others of its batch are written."""
+    """With a reporter the refused record is reported; without a reporter the task fails."""
     reporter = RecordingReporter()
     sink, task = started(reporter=reporter)
     send(sink, "a", "bad")
@@ -125,7 +125,7 @@ def test_a_refused_record_is_reported_or_fails_the_task() -> None:
 
 
 def test_a_record_is_reported_once_however_often_its_batch_is_repeated() -> None:
-    """The others come again without it; all of them are committed together."""
+    """A repeated batch leaves out the reported record; all offsets are committed together."""
 
     class AwayAfterwards(Batches):
         def write(self, records: Sequence[SinkRecord]) -> None:
@@ -145,7 +145,7 @@ def test_a_record_is_reported_once_however_often_its_batch_is_repeated() -> None
 
 
 def test_lost_partitions_are_dropped_and_read_again() -> None:
-    """Another task may own it, or its write failed: what comes again was not written."""
+    """The batch of a lost partition is dropped, so a record that comes again is written once."""
     sink, task = started()
     send(sink, "a")
     sink.lose()
@@ -164,7 +164,7 @@ def test_lost_partitions_are_dropped_and_read_again() -> None:
 
 
 def test_a_topic_made_anew_begins_at_0_again() -> None:
-    """The offsets that were written before are those of other records."""
+    """Lower offsets than before mean a new topic, whose records are written."""
     sink, task = started()
     send(sink, "a", "b")
     task.put([record("c", 0), record("d", 1)])
@@ -172,7 +172,7 @@ def test_a_topic_made_anew_begins_at_0_again() -> None:
 
 
 def test_waits_double_up_to_a_limit() -> None:
-    """A success starts again."""
+    """`BackOff.reset` starts again with the first wait."""
     back_off = BackOff(first_ms=100, max_ms=350)
     assert [back_off.next_ms() for _ in range(4)] == [100, 200, 350, 350]
     back_off.reset()

@@ -34,7 +34,7 @@ from tests.support.cases import cases
     (ConfigType.PASSWORD, " secret ", Password("secret")), (ConfigType.CLASS, " a.B ", "a.B"),
 )  # fmt: skip
 def test_texts_are_parsed_by_type(config_type: ConfigType, text: str, value: object) -> None:
-    """Every type reads its text as Java does."""
+    """Each type parses its texts as Kafka's Java code does."""
     assert parse_type("key", text, config_type) == value
 
 
@@ -104,12 +104,12 @@ def test_every_double_survives_its_java_text(number: float) -> None:
     (-0.0, "-0.0"), (float("nan"), "NaN"),
 )  # fmt: skip
 def test_doubles_are_shown_as_java_shows_them(number: float, text: str) -> None:
-    """`Double.toString` decides."""
+    """The text of a double is that of Java's `Double.toString`."""
     assert to_text(number) == text
 
 
 def test_classes_are_resolved_by_the_given_resolver() -> None:
-    """A resolver that knows no such class makes Kafka's error."""
+    """Kafka's error is raised for a class that the resolver does not find."""
     classes = {"a.B": int}
 
     def resolve(name: str) -> object:
@@ -169,14 +169,14 @@ def test_secrets_are_hidden_wherever_they_are_shown() -> None:
     (ValidList.one_of("a"), ["b"], "Invalid value b for configuration k: String must be one of: a"),
 )
 def test_validators_have_kafkas_text(validator: Validator, value: object, message: str) -> None:
-    """Each validator says what it wants."""
+    """The message of each validator says which values are valid."""
     with pytest.raises(ConfigException) as refused:
         validator.ensure_valid("k", value)
     assert str(refused.value) == message
 
 
 def test_composite_validators_stop_at_the_first_error() -> None:
-    """The second check may rely on the first."""
+    """The validators after the first error do not run, because they may rely on it."""
 
     def fail(name: str, value: object) -> None:
         raise AssertionError

@@ -26,7 +26,7 @@ def _definition() -> ConfigDef:
 
 
 def test_parse_fills_in_defaults_and_needs_required_keys() -> None:
-    """Unknown keys do not appear; the error names the missing key."""
+    """A parsed config has no unknown keys; the error for a missing key names it."""
     parsed = _definition().parse({"required": "x", "other": "y"})
     assert parsed == {"required": "x", "count": 3, "names": []}
     with pytest.raises(ConfigException) as refused:
@@ -36,7 +36,7 @@ def test_parse_fills_in_defaults_and_needs_required_keys() -> None:
 
 
 def test_lists_are_copied_and_lose_repeated_entries() -> None:
-    """KIP-1161: validation reports them; changing a result changes no default."""
+    """Repeated entries of a list are reported (KIP-1161); changing a result changes no default."""
     props = {"required": "x", "names": "a,b,a"}
     assert _definition().parse(props)["names"] == ["a", "b"]
     reported = _definition().validate_all(props)["names"]
@@ -49,7 +49,7 @@ def test_lists_are_copied_and_lose_repeated_entries() -> None:
 
 
 def test_validation_reports_all_errors_of_all_keys() -> None:
-    """In order of definition; a bad number is out of range, too."""
+    """Results have the order of definition; a text that cannot be parsed also counts as null."""
     result = _definition().validate_all({"required": "x", "count": "many"})["count"]
     assert result.value is None
     assert result.error_messages == [
@@ -63,7 +63,7 @@ def test_validation_reports_all_errors_of_all_keys() -> None:
 
 
 class _DatabaseRecommender:
-    """Recommends tables of the chosen database; nothing to choose without one."""
+    """Recommends the tables of the chosen database; without a database the key is invisible."""
 
     def valid_values(self, name: str, parsed: Mapping[str, object]) -> Sequence[object]:
         if parsed["database"] == "broken":
@@ -83,7 +83,7 @@ def _with_dependents() -> ConfigDef:
 
 
 def test_recommenders_see_parsed_parents_and_may_fail() -> None:
-    """Their errors become messages and do not end the validation."""
+    """Errors of a recommender become messages and do not end the validation."""
     results = _with_dependents().validate_all({"database": "d"})
     assert results["table"].recommended_values == ["t1", "t2"]
     assert results["table"].visible
@@ -93,7 +93,7 @@ def test_recommenders_see_parsed_parents_and_may_fail() -> None:
 
 
 def test_undefined_dependents_are_reported() -> None:
-    """Validation shows them as an invisible key in error; parsing refuses."""
+    """Validation returns an undefined dependent as an invisible key with an error."""
     definition = ConfigDef().define("a", ConfigType.STRING, default="", dependents=["b"])
     result = definition.validate_all({})["b"]
     assert result.error_messages == ["b is referred in the dependents, but not defined."]
@@ -103,7 +103,7 @@ def test_undefined_dependents_are_reported() -> None:
 
 
 def test_a_key_is_defined_once_with_a_valid_default() -> None:
-    """Both are errors of the author."""
+    """Defining a key twice, or with a default that is not valid, raises an error."""
     with pytest.raises(ConfigException, match="Configuration count is defined twice"):
         _definition().define("count", ConfigType.INT)
     with pytest.raises(ConfigException, match="Value must be at least 1"):
@@ -111,7 +111,7 @@ def test_a_key_is_defined_once_with_a_valid_default() -> None:
 
 
 def test_embedded_keys_are_validated_under_their_own_names() -> None:
-    """Errors name the key as its author did; the group tells where it was embedded."""
+    """Errors have the key without its prefix; the group has the name that `embed` was given."""
     child = ConfigDef().define(
         "field", ConfigType.INT, default=1, validator=Range.at_least(1), group="Inner"
     )
@@ -125,7 +125,7 @@ def test_embedded_keys_are_validated_under_their_own_names() -> None:
 
 
 def test_embedded_recommenders_see_unprefixed_names() -> None:
-    """They work as if they were not embedded."""
+    """The recommender of an embedded key works without change."""
     parent = ConfigDef()
     parent.embed("p.", "P", 0, _with_dependents())
     results = parent.validate_all({"p.database": "d"})
@@ -133,7 +133,7 @@ def test_embedded_recommenders_see_unprefixed_names() -> None:
 
 
 def test_sorted_keys_go_by_group_order_requirement_importance_and_name() -> None:
-    """The order in which embedded keys are numbered."""
+    """Keys are sorted by this order before `embed` numbers them."""
     definition = (
         ConfigDef()
         .define("z", ConfigType.STRING, default="", group="G", order_in_group=1)
@@ -146,7 +146,7 @@ def test_sorted_keys_go_by_group_order_requirement_importance_and_name() -> None
 
 
 def test_key_info_has_the_rest_apis_members() -> None:
-    """A key without default is required and shows null."""
+    """A key without default is required, and its default value is null."""
     info = _definition().to_key_info()
     assert info[0] == {
         "name": "required",
@@ -192,7 +192,7 @@ def test_lines_are_keys_with_defaults_documentation_and_forms() -> None:
 
 
 def test_validators_are_given_by_name() -> None:
-    """A mistyped one is refused: it would check nothing."""
+    """A validator for a key that does not exist is refused, because it would check nothing."""
     definition = define_table(ConfigDef(), _TABLE, {"rows": Range.at_least(1)})
     with pytest.raises(ConfigException, match="rows"):
         definition.parse({"topic": "t", "rows": "0"})

@@ -20,7 +20,7 @@ from tests.support.cases import cases
 
 
 class AsyncSource(SourceTask):
-    """A queue that lives on the task's event loop."""
+    """A source with a queue that belongs to the task's event loop."""
 
     async def start(self, props: Mapping[str, str]) -> None:  # type: ignore[override]
         self.queue: asyncio.Queue[int] = asyncio.Queue()
@@ -35,7 +35,7 @@ class AsyncSource(SourceTask):
 
 
 class AsyncSink(SinkTask):
-    """Keeps values; its `stop` is plain."""
+    """A sink that keeps values; its `stop` is not a coroutine."""
 
     async def put(self, records: Sequence[SinkRecord]) -> None:  # type: ignore[override]
         self.loop = asyncio.get_running_loop()
@@ -61,7 +61,7 @@ def test_coroutines_of_a_source_share_one_loop() -> None:
 
 
 def test_a_put_that_is_a_coroutine_has_ended_when_the_batch_is_taken() -> None:
-    """Plain methods beside it stay plain."""
+    """The harness waits for a coroutine `put`; methods that are not coroutines run as before."""
     sink = SinkHarness(AsyncSink, {})
     sink.start()
     sink.send("a")
@@ -84,7 +84,7 @@ class AsyncBatches(BatchingSinkTask):
 
 
 def test_a_batch_is_written_before_it_is_committed() -> None:
-    """`write` of a batching task may be a coroutine, too."""
+    """`write` of a batching task may be a coroutine."""
     sink = SinkHarness(AsyncBatches, {})
     sink.start()
     sink.send("a")
@@ -98,7 +98,7 @@ def test_a_batch_is_written_before_it_is_committed() -> None:
 
 @cases("name", "commit", "commit_record", "initialize", "version")
 def test_a_coroutine_that_would_never_be_awaited_is_refused(name: str) -> None:
-    """Its work would be left out in silence."""
+    """The methods that the worker calls without awaiting must not be coroutines."""
 
     async def ignored(*_: object) -> None: ...
 
@@ -108,7 +108,7 @@ def test_a_coroutine_that_would_never_be_awaited_is_refused(name: str) -> None:
 
 
 def test_a_metric_is_made_once_for_name_and_tags() -> None:
-    """Asking again goes on counting."""
+    """A counter that is requested again keeps its count."""
     metrics = PluginMetrics()
     metrics.counter("pages", {"status": "200"}).increment(2)
     metrics.counter("pages", {"status": "200"}).increment()
@@ -122,7 +122,7 @@ def test_a_metric_is_made_once_for_name_and_tags() -> None:
 
 
 def test_wrong_names_of_metrics_are_refused() -> None:
-    """They would break the exposition of all metrics."""
+    """A name that is not valid would break the exposition of all metrics."""
     metrics = PluginMetrics()
     for name, tags in (
         ("Pages", {}),

@@ -25,7 +25,7 @@ def keys(headers: ConnectHeaders) -> list[str]:
 
 
 def test_headers_are_a_list_that_functions_change() -> None:
-    """A function's None removes one; retain_latest keeps the last of one key or of all."""
+    """A function that returns None removes a header; `retain_latest` keeps the last of a key."""
     headers = ConnectHeaders().add_int("b", 1).add_int("a", 2).add_int("b", 3)
     assert keys(headers) == ["b", "a", "b"]
     assert [header.value for header in headers.all_with_name("b")] == [1, 3]
@@ -58,7 +58,7 @@ def test_a_value_must_fit_the_class_of_its_schema() -> None:
 
 
 def test_typed_adders_choose_the_schema() -> None:
-    """Each adds the schema that its name says."""
+    """Each typed adder uses the schema of its name."""
     struct = Struct(SchemaBuilder.struct().build())
     headers = (
         ConnectHeaders()
@@ -86,7 +86,7 @@ def test_typed_adders_choose_the_schema() -> None:
 
 
 def test_a_duplicate_changes_on_its_own() -> None:
-    """The header objects are shared, the collection is not."""
+    """A duplicate shares the header objects but not the collection."""
     headers = ConnectHeaders().add_int("a", 1)
     duplicate = headers.duplicate()
     assert duplicate == headers

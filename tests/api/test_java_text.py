@@ -59,7 +59,7 @@ def test_the_text_of_a_double_is_the_same_number(value: float) -> None:
 
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_the_text_of_a_float_is_the_same_number(value: float) -> None:
-    """Read back as binary32 it is the value it came from, in at most nine digits."""
+    """The text of a float has at most nine digits and gives the same binary32 value when read."""
     text = float_text(value)
     assert to_float32(float(text)) == value
     digits = text.partition("E")[0].replace("-", "").replace(".", "").strip("0")
@@ -72,7 +72,7 @@ def test_the_text_of_a_float_is_the_same_number(value: float) -> None:
 )
 @example(0x00800000, Fraction(1, 2))
 def test_decimals_are_rounded_to_binary32_once(bits: int, share: Fraction) -> None:
-    """The nearest of both neighbours is taken, however close to the middle the decimal is."""
+    """A decimal becomes the nearest binary32 value, however close it is to the middle of two."""
     low, high = float32_of_bits(bits), float32_of_bits(bits + 1)
     exact = Fraction(low) + (Fraction(high) - Fraction(low)) * share
     decimal = Decimal(exact.numerator) / Decimal(exact.denominator)
@@ -83,7 +83,7 @@ def test_decimals_are_rounded_to_binary32_once(bits: int, share: Fraction) -> No
 
 
 def test_decimals_have_javas_text_and_rounding() -> None:
-    """Just above the middle is rounded up, not via binary64; zero is never negative."""
+    """A decimal is rounded without a binary64 value in between; zero has no sign."""
     assert decimal_to_float32(Decimal("16777217.0000000000000001")) == 16777218.0
     assert decimal_to_float32(Decimal(16777217)) == 16777216.0
     assert decimal_to_float32(Decimal("1e39")) == float("inf")
@@ -92,7 +92,7 @@ def test_decimals_have_javas_text_and_rounding() -> None:
 
 
 def test_temporals_have_iso_text_in_utc() -> None:
-    """Milliseconds are always shown, more never."""
+    """A time has exactly three digits of milliseconds."""
     assert temporal_text(date(2020, 2, 29)) == "2020-02-29"
     assert temporal_text(time(1, 2, 3, 4567)) == "01:02:03.004Z"
     moment = datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)

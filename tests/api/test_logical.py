@@ -46,7 +46,7 @@ def test_decimals_survive_the_round_trip_with_all_digits(unscaled: int, scale: i
 
 
 def test_a_decimal_needs_a_schema_of_its_scale() -> None:
-    """Rounding is the caller's decision; the parameter is easily forgotten or misspelt."""
+    """A decimal of another scale is refused, because rounding it is the caller's decision."""
     with pytest.raises(DataException) as refused:
         from_logical(decimal_schema(2), Decimal("1.5"))
     assert str(refused.value) == (
@@ -62,12 +62,12 @@ def test_a_decimal_needs_a_schema_of_its_scale() -> None:
 
 @given(st.dates())
 def test_dates_survive_the_round_trip(value: date) -> None:
-    """Every date Python knows has a number of days."""
+    """Every date of Python's calendar survives."""
     assert to_logical(DATE_SCHEMA, from_logical(DATE_SCHEMA, value)) == value
 
 
 def test_logical_types_keep_days_and_moments() -> None:
-    """Days before 1970 are negative; the zone of a timestamp is lost, the moment stays."""
+    """Days before 1970 are negative; a timestamp keeps its moment and loses its zone."""
     assert from_logical(DATE_SCHEMA, date(1970, 1, 1)) == 0
     assert from_logical(DATE_SCHEMA, date(1969, 12, 31)) == -1
     value = datetime(2020, 1, 1, 2, tzinfo=timezone(timedelta(hours=2)))
@@ -76,14 +76,14 @@ def test_logical_types_keep_days_and_moments() -> None:
 
 @given(st.times())
 def test_times_are_cut_to_milliseconds(value: time) -> None:
-    """Only the digits below a millisecond are lost."""
+    """A time loses only the digits below a millisecond."""
     expected = value.replace(microsecond=value.microsecond // 1000 * 1000, fold=0)
     assert to_logical(TIME_SCHEMA, from_logical(TIME_SCHEMA, value)) == expected
 
 
 @given(st.datetimes(min_value=datetime(1, 1, 2), timezones=st.just(UTC)))  # noqa: DTZ001
 def test_timestamps_are_cut_towards_the_past(value: datetime) -> None:
-    """The millisecond before is taken, also before 1970."""
+    """A timestamp becomes the millisecond before it, also before 1970."""
     back = to_logical(TIMESTAMP_SCHEMA, from_logical(TIMESTAMP_SCHEMA, value))
     assert isinstance(back, datetime)
     assert timedelta(0) <= value - back < timedelta(milliseconds=1)
@@ -95,13 +95,13 @@ def test_timestamps_are_cut_towards_the_past(value: datetime) -> None:
     (TIMESTAMP_SCHEMA, 2**63 - 1), (TIMESTAMP_SCHEMA, -(2**63)), (decimal_schema(0), b""),
 )  # fmt: skip
 def test_base_values_without_a_logical_value_are_refused(schema: object, base: object) -> None:
-    """Python's calendar ends at the years 1 and 9999, a day at 24 hours."""
+    """Base values beyond the years 1 to 9999, or beyond 24 hours, are refused."""
     with pytest.raises(DataException):
         to_logical(schema, base)  # type: ignore[arg-type]
 
 
 def test_a_value_must_be_of_the_schemas_logical_type() -> None:
-    """A time is no date; the name tells it, optional variants and versions too."""
+    """A value of another logical type is refused; optional schemas are logical types too."""
     for schema, value in [(DATE_SCHEMA, time(1)), (INT32_SCHEMA, date(2020, 1, 1))]:
         with pytest.raises(DataException, match="the schema does not match"):
             from_logical(schema, value)

@@ -22,7 +22,7 @@ from tests.support.cases import cases
 
 
 def test_numbers_widen_and_optional_values_need_a_default() -> None:
-    """INT8 up to FLOAT64 is the only direction; None becomes the target's default."""
+    """Numbers are converted only towards FLOAT64; None becomes the target's default."""
     assert project(INT8_SCHEMA, 5, INT64_SCHEMA) == 5
     widened = project(INT64_SCHEMA, 16777217, FLOAT32_SCHEMA)
     assert (type(widened), widened) == (float, 16777216.0)
@@ -43,13 +43,13 @@ def test_numbers_widen_and_optional_values_need_a_default() -> None:
     (decimal_schema(1), decimal_schema(2), "Schema parameters not equal"),
 )
 def test_names_and_parameters_must_be_equal(source: Schema, target: Schema, message: str) -> None:
-    """They say what a value means, which cannot be converted."""
+    """Name and parameters say what a value means; no conversion can change that."""
     with pytest.raises(SchemaProjectorException, match=message):
         project(source, None, target)
 
 
 def test_fields_are_matched_by_name() -> None:
-    """Fields of the source only are dropped, of the target only get default or stay unset."""
+    """Fields that the target lacks are dropped; new fields get their default or stay unset."""
     source = SchemaBuilder.struct().field("a", INT32_SCHEMA).field("x", STRING_SCHEMA).build()
     target = (
         SchemaBuilder.struct()
@@ -63,7 +63,7 @@ def test_fields_are_matched_by_name() -> None:
 
 
 def test_errors_name_the_missing_field() -> None:
-    """Required fields are not made up; within a struct the message leads to the place."""
+    """Missing required fields are errors; the message has the path to a nested field."""
     source = SchemaBuilder.struct().build()
     target = SchemaBuilder.struct().field("a", INT32_SCHEMA).build()
     with pytest.raises(SchemaProjectorException, match="Required field `a` is missing"):
@@ -75,7 +75,7 @@ def test_errors_name_the_missing_field() -> None:
 
 
 def test_arrays_and_maps_are_projected_element_by_element() -> None:
-    """Keys as well as values."""
+    """The keys of maps are projected as well as the values."""
     source = SchemaBuilder.map(INT8_SCHEMA, SchemaBuilder.array(INT32_SCHEMA)).build()
     target = SchemaBuilder.map(INT64_SCHEMA, SchemaBuilder.array(FLOAT64_SCHEMA)).build()
     assert repr(project(source, {1: [2, 3]}, target)) == "{1: [2.0, 3.0]}"

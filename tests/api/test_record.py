@@ -42,7 +42,7 @@ def test_records_are_equal_by_all_fields_and_unhashable() -> None:
 
 
 def test_records_own_their_headers() -> None:
-    """None are held until asked for; new_record copies them."""
+    """A record has no headers object until it is asked for one; `new_record` copies the headers."""
     record = source()
     assert not record.has_headers
     record.headers.add_string("a", "b")
@@ -63,7 +63,7 @@ def test_records_own_their_headers() -> None:
 
 
 def test_new_record_keeps_source_offsets_and_coordinates() -> None:
-    """Source partition and offset stay, and so does where a sink record came from."""
+    """A copy keeps source partition and offset; that of a sink record keeps its original topic."""
     changed = source().new_record("u", 1, None, "k", INT32_SCHEMA, 5, 9)
     assert (changed.source_partition, changed.source_offset) == ({"p": 1}, {"o": 2})
     assert (changed.topic, changed.kafka_partition, changed.key, changed.value) == ("u", 1, "k", 5)
@@ -110,7 +110,7 @@ def one(number: int) -> SourceRecord:
 
 
 def test_records_and_their_parts_have_the_values_of_the_columns() -> None:
-    """From either end; what was not looked at is not made, identity is kept."""
+    """Records are made when they are looked at, from either end, and each only once."""
     expected = [one(0), one(1), one(2)]
     assert list(several()) == expected
     assert [several()[0], several()[-1]] == [expected[0], expected[2]]
@@ -126,7 +126,7 @@ def test_records_and_their_parts_have_the_values_of_the_columns() -> None:
 
 
 def test_keys_may_be_absent_and_all_else_must_be_as_much() -> None:
-    """A record that is missing would be lost without a word."""
+    """Lists of different lengths are refused, because records would be lost silently."""
     (record,) = Records(None, [None], "t", None, ["v"])
     assert record == SourceRecord(None, None, "t", value="v")
     for offsets, keys in (([None], None), ([None] * 2, [1])):
@@ -135,7 +135,7 @@ def test_keys_may_be_absent_and_all_else_must_be_as_much() -> None:
 
 
 def test_offsets_may_be_made_when_they_are_looked_at() -> None:
-    """Any sequence will do."""
+    """Source offsets may be any sequence, such as one that computes its elements."""
 
     class Squares(Sequence[dict[str, int]]):
         def __len__(self) -> int:
@@ -151,7 +151,7 @@ def test_offsets_may_be_made_when_they_are_looked_at() -> None:
 
 
 def test_records_of_a_sink_are_made_once_and_when_needed() -> None:
-    """Their values can be had before."""
+    """The values of sink records are available before the records are made."""
     made: list[int] = []
 
     def make() -> list[SinkRecord]:

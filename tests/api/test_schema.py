@@ -25,7 +25,7 @@ def person() -> SchemaBuilder:
 
 
 def test_schemas_built_alike_are_equal() -> None:
-    """Hashes and pickles too; defaults count, though they have no hash."""
+    """Equal schemas have equal hashes and survive pickling; defaults count for equality."""
     assert person().build() == person().build()
     assert hash(person().build()) == hash(person().build())
     schema = person().parameter("a", "b").doc("d").build()
@@ -77,7 +77,7 @@ def test_parts_of_another_type_are_refused() -> None:
 
 
 def test_the_text_of_a_schema_names_it_and_fields_know_their_place() -> None:
-    """As Kafka's messages; the index of a field is its place in the struct."""
+    """The text is that of Kafka's messages; the index of a field is its place in the struct."""
     assert str(INT32_SCHEMA) == "Schema{INT32}"
     assert str(person().build()) == "Schema{Person:STRUCT}"
     schema = person().build()
@@ -94,7 +94,7 @@ def test_primitive_types_are_all_but_three() -> None:
 
 
 def test_setting_an_attribute_twice_is_refused_unless_equal() -> None:
-    """A builder that contradicts itself is a mistake."""
+    """A builder accepts a second value only if it equals the first one."""
     for builder, again in [
         (SchemaBuilder.int8().name("a"), lambda b: b.name("b")),
         (SchemaBuilder.int8().version(1), lambda b: b.version(2)),
@@ -108,7 +108,7 @@ def test_setting_an_attribute_twice_is_refused_unless_equal() -> None:
 
 
 def test_a_default_must_fit_the_type_so_far() -> None:
-    """None only if optional; never a struct: its schema could not equal its holder's."""
+    """None is a default of optional schemas only; a struct cannot be a default."""
     with pytest.raises(SchemaBuilderException, match="Invalid default value"):
         SchemaBuilder.int8().default("x")
     with pytest.raises(SchemaBuilderException, match="Invalid default value"):
@@ -120,7 +120,7 @@ def test_a_default_must_fit_the_type_so_far() -> None:
 
 
 def test_bad_fields_are_refused() -> None:
-    """Names are new and not empty, schemas not None, and only structs have fields."""
+    """Field names are unique and not empty, schemas are not None, and only structs have fields."""
     with pytest.raises(SchemaBuilderException, match="field name duplication id"):
         person().field("id", INT32_SCHEMA)
     with pytest.raises(SchemaBuilderException, match="fieldName cannot be null"):
@@ -132,7 +132,7 @@ def test_bad_fields_are_refused() -> None:
 
 
 def test_element_schemas_are_required() -> None:
-    """Arrays and maps are built with the schemas of what they hold."""
+    """Arrays and maps are not built without the schemas of their elements, keys and values."""
     with pytest.raises(SchemaBuilderException, match="valueSchema cannot be null"):
         SchemaBuilder.array(None)  # type: ignore[arg-type]
     with pytest.raises(SchemaBuilderException, match="keySchema cannot be null"):
@@ -142,7 +142,7 @@ def test_element_schemas_are_required() -> None:
 
 
 def test_nested_builders_are_built_and_no_parameters_are_none() -> None:
-    """They need no `build()` of their own; an empty mapping is as good as none."""
+    """A builder may stand for a schema; an empty mapping of parameters becomes None."""
     assert SchemaBuilder.int8().parameters({}).build().parameters is None
     assert decimal_schema(2).parameters == {"scale": "2"}
     nested = SchemaBuilder.struct().field("a", SchemaBuilder.int32().optional()).build()

@@ -29,7 +29,7 @@ SCHEMA = (
 
 
 def test_put_checks_the_value_at_once() -> None:
-    """A default is for what is missing, not for None: a mistake surfaces where it is made."""
+    """`put` refuses None for a required field, although the field has a default."""
     struct = Struct(SCHEMA)
     with pytest.raises(DataException, match='for field: "id"'):
         struct.put("id", "x")
@@ -41,7 +41,7 @@ def test_put_checks_the_value_at_once() -> None:
 
 
 def test_getters_know_type_and_default() -> None:
-    """A field read as another type is a mistake; converters ask for what was stored."""
+    """A getter of another type raises; `get_without_default` returns only stored values."""
     struct = Struct(SCHEMA)
     assert struct.get("size") == 7
     assert struct.get_without_default("size") is None
@@ -62,7 +62,7 @@ def test_structs_are_equal_by_schema_and_stored_values() -> None:
 
 
 def test_the_text_omits_fields_without_value() -> None:
-    """It is what Java prints, with bytes as base64."""
+    """The text is the same as Java's, with bytes as base64."""
     assert str(Struct(SCHEMA).put("id", 1)) == "Struct{id=1}"
     schema = (
         SchemaBuilder.struct()
@@ -76,7 +76,7 @@ def test_the_text_omits_fields_without_value() -> None:
 
 
 def test_a_struct_has_a_struct_schema_and_all_required_values() -> None:
-    """Missing values may have a default or be optional."""
+    """Only fields that are optional or have a default may be missing."""
     with pytest.raises(DataException, match="Not a struct schema"):
         Struct(INT32_SCHEMA)
     Struct(SCHEMA).put("id", 1).validate()
@@ -103,7 +103,7 @@ OF_EACH_TYPE: dict[str, tuple[Schema, object]] = {
 
 @pytest.mark.parametrize("kind", OF_EACH_TYPE)
 def test_a_typed_getter_returns_values_of_its_type_and_refuses_all_others(kind: str) -> None:
-    """Twelve types, twelve getters."""
+    """Each of the twelve types has a getter."""
     builder = SchemaBuilder.struct()
     for name, (schema, _) in OF_EACH_TYPE.items():
         builder.field(name, schema)

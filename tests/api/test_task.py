@@ -10,7 +10,7 @@ from tests.agent.plugins.plugin_table import PlainSink, PlainSource
 
 
 class _Context(SinkTaskContext):
-    """The least a worker has to provide."""
+    """A context with the members that a worker has to provide, and no more."""
 
     def configs(self) -> Mapping[str, str]:
         return {}
@@ -27,12 +27,12 @@ class _Context(SinkTaskContext):
 
 
 def test_topic_partitions_print_as_kafkas_do() -> None:
-    """Topic, dash, number."""
+    """The text is topic, dash and number, as Kafka's."""
     assert str(TopicPartition("a-b", 3)) == "a-b-3"
 
 
 def test_contexts_are_contracts() -> None:
-    """Made by a worker only; its stop event fits, and KIP-275's name of is_closing."""
+    """Contexts are abstract; `is_closing` is also available by KIP-275's name `isClosing`."""
     for context in (SinkTaskContext, SourceTaskContext, SinkTask):
         with pytest.raises(TypeError, match="abstract"):
             context()  # type: ignore[abstract]
@@ -45,7 +45,7 @@ def test_contexts_are_contracts() -> None:
 
 
 def test_hooks_of_connectors_have_defaults() -> None:
-    """Exactly-once is not supported; configs are validated, with hidden secrets."""
+    """By default a connector does not support exactly-once, and validation hides secrets."""
     assert PlainSource().exactly_once_support({}) is None
     assert PlainSource().can_define_transaction_boundaries({}).value == "UNSUPPORTED"
     assert PlainSource().alter_offsets({}, []) is False

@@ -36,7 +36,7 @@ class Settings:
 
 
 def test_annotations_make_the_definition() -> None:
-    """Names, types, defaults, documentation and importance are those of the fields."""
+    """Names, types, defaults, documentation and importance come from the fields of the class."""
     keys = config_def(Settings).keys
     assert {name: key.type for name, key in keys.items()} == {
         "url": ConfigType.STRING,
@@ -57,7 +57,7 @@ def test_annotations_make_the_definition() -> None:
 
 
 def test_values_have_the_types_of_the_fields() -> None:
-    """Texts become numbers, lists and secrets; a field that is no setting is refused."""
+    """Texts become numbers, lists and secrets; a field of type dict is refused."""
     parsed = parse_config(Settings, {"url": "u", "rows.per.file": "7", "token": "s", "more": "x"})
     assert parsed == Settings(url="u", rows_per_file=7, token=Password("s"))
     assert parsed.fields is not parse_config(Settings, {"url": "u"}).fields
@@ -83,7 +83,7 @@ def test_a_wrong_value_is_refused(key: str, value: str) -> None:
 
 
 def test_other_mistakes_of_authors_are_named() -> None:
-    """A decorator that was forgotten, and bounds of a text."""
+    """A missing @dataclass and a lower bound for a text are refused when the definition is made."""
 
     class Plain:
         rows: int = setting("Rows.")
@@ -114,7 +114,7 @@ class ShortConnector(SinkConnector):
 
 
 def test_two_attributes_make_a_connector() -> None:
-    """Definition, life, task configs and version need no code."""
+    """A connector of two attributes has a definition, task configs and a version."""
     harness = ConnectorHarness(ShortConnector, {"url": "u", "rows.per.file": "7"})
     harness.start()
     assert len(harness.task_configs(3)) == 3

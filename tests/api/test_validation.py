@@ -1,4 +1,4 @@
-"""Values are checked against their schemas."""
+"""Checks of values against their schemas."""
 
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -36,7 +36,7 @@ PAIR = SchemaBuilder.struct().field("a", INT32_SCHEMA).build()
 
 @cases("schema, bits", (INT8_SCHEMA, 8), (INT16_SCHEMA, 16), (INT32_SCHEMA, 32), (INT64_SCHEMA, 64))
 def test_integers_must_be_in_range(schema: Schema, bits: int) -> None:
-    """A Python int has no bounds, so each type's are checked."""
+    """An integer is checked against the range of its type, because a Python int has no bounds."""
     for limit in (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1):
         assert validate_value(schema, limit) == limit
     for beyond in (-(2 ** (bits - 1)) - 1, 2 ** (bits - 1)):
@@ -59,7 +59,7 @@ def test_a_value_of_another_class_is_refused(schema: Schema, value: object) -> N
 
 
 def test_the_message_names_schema_class_and_place() -> None:
-    """The message leads its reader to the field."""
+    """The message has the path to the wrong field."""
     schema = SchemaBuilder.int32().name("Age").build()
     with pytest.raises(DataException) as refused:
         validate_value(schema, "x", "age")
@@ -82,7 +82,7 @@ def test_none_needs_an_optional_schema_even_with_a_default() -> None:
 
 
 def test_float32_values_are_rounded_to_binary32() -> None:
-    """The stored value equals the value that would be sent."""
+    """A float32 value is rounded when it is stored, as it would be when it is sent."""
     assert validate_value(FLOAT32_SCHEMA, 0.1) == 0.10000000149011612
     assert validate_value(ARRAY, [0.1]) == [0.10000000149011612]
     assert validate_value(FLOAT32_SCHEMA, float("inf")) == float("inf")
@@ -91,7 +91,7 @@ def test_float32_values_are_rounded_to_binary32() -> None:
 
 
 def test_values_become_one_class_per_type_without_needless_copies() -> None:
-    """Bytes-like ones, tuples and lists; a value that needs no change is the same object."""
+    """Bytes-like values become bytes and tuples lists; other values are not copied."""
     assert validate_value(BYTES_SCHEMA, bytearray(b"ab")) == b"ab"
     assert type(validate_value(BYTES_SCHEMA, memoryview(b"ab"))) is bytes
     assert validate_value(MAP, {"a": bytearray(b"x")}) == {"a": b"x"}
@@ -103,7 +103,7 @@ def test_values_become_one_class_per_type_without_needless_copies() -> None:
 
 
 def test_keys_and_elements_need_schemas_that_hold_them() -> None:
-    """Array keys become tuples, map keys are refused; `[]` describes no elements."""
+    """An array as a map's key is a tuple; a schema without element or key schema is refused."""
     arrays = SchemaBuilder.map(SchemaBuilder.array(INT32_SCHEMA), INT32_SCHEMA).build()
     assert validate_value(arrays, {(1, 2): 3}) == {(1, 2): 3}
     with pytest.raises(DataException, match="No schema defined for element of array value"):
@@ -122,7 +122,7 @@ def test_structs_need_the_same_schema_and_valid_members() -> None:
 
 
 def test_logical_values_have_the_right_zone_and_are_finite() -> None:
-    """A Timestamp is aware, a Time naive, a Decimal a number."""
+    """A Timestamp has a zone, a Time has none, and a Decimal is finite."""
     validate_value(TIMESTAMP_SCHEMA, datetime(2020, 1, 1, tzinfo=UTC))
     with pytest.raises(DataException, match="needs a datetime with a time zone"):
         validate_value(TIMESTAMP_SCHEMA, datetime(2020, 1, 1))  # noqa: DTZ001

@@ -1,4 +1,4 @@
-"""Conversions of values, their text, and guessing values of texts."""
+"""Conversions of values, their texts, and guesses of the value that a text means."""
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time
@@ -61,7 +61,7 @@ NOON = datetime(2020, 2, 29, 12, tzinfo=UTC)
     ("{[1]:2}", None, {(1,): 2}),
 )
 def test_texts_are_read_as_the_narrowest(text: str, schema: Schema | None, value: object) -> None:
-    """Schema and value are guessed from the text alone."""
+    """The text alone decides schema and value."""
     found = parse_string(text)
     assert (type(found.value), found.value) == (type(value), value)
     assert schema is None or found.schema == schema
@@ -69,7 +69,7 @@ def test_texts_are_read_as_the_narrowest(text: str, schema: Schema | None, value
 
 @cases("text", None, "null", " null ")
 def test_no_text_and_null_have_no_value(text: str | None) -> None:
-    """There is neither schema nor value."""
+    """No text and the text `null` have neither schema nor value."""
     assert parse_string(text) == NULL
 
 
@@ -79,13 +79,13 @@ def test_no_text_and_null_have_no_value(text: str | None) -> None:
     "{a:1}", "{null:1}", '{"a"}', '"a"', "2020-02-30", "-", "1_0", "٣", "1e99999999999", "[" * 9999,
 )  # fmt: skip
 def test_any_other_text_is_a_string_as_a_whole(text: str) -> None:
-    """Every character of the text stays."""
+    """A text that is not a value as a whole is a string with all its characters."""
     assert parse_string(text) == (STRING_SCHEMA, text)
 
 
 @given(st.text())
 def test_parsing_never_fails(text: str) -> None:
-    """Headers come from anywhere."""
+    """Any text is accepted, because headers come from any producer."""
     parse_string(text)
 
 
@@ -105,7 +105,7 @@ def test_texts_of_integers_and_booleans_survive_the_round_trip(value: object) ->
 
 
 def test_the_text_form_quotes_inside_only() -> None:
-    """A string stands for itself at the top; inside, quotes and backslashes are escaped."""
+    """Strings have quotes and escapes only inside of arrays, maps and structs."""
     schema = (
         SchemaBuilder.struct()
         .field("a", SchemaBuilder.int32().default(7))
@@ -159,7 +159,7 @@ def test_values_are_converted_as_kafka_does(
 
 
 def test_decimals_come_from_numbers_texts_and_bytes() -> None:
-    """Only bytes need the scale."""
+    """Bytes need a scale; numbers and texts do not."""
     assert values.convert_to_decimal(None, 2**60, 5) == 2**60
     assert str(values.convert_to_decimal(None, "1.50", 0)) == "1.50"
     assert str(values.convert_to_decimal(None, 1.0, 0)) == "1.0"
@@ -172,7 +172,7 @@ def test_decimals_come_from_numbers_texts_and_bytes() -> None:
     ("1E-999999999", 0), ("-0.9", 0), ("12345678901234567890.5", 12345678901234567890 - 2**64),
 )  # fmt: skip
 def test_numbers_of_many_digits_are_narrowed_unmade(number: str, expected: int) -> None:
-    """As Java's BigDecimal.longValue: an exponent in a record must not keep its task busy."""
+    """As in Java's BigDecimal.longValue, a large exponent does not keep the task busy."""
     assert values.convert_to_long(None, Decimal(number)) == expected
     assert values.convert_to_long(None, number) == expected
 
@@ -194,6 +194,6 @@ def test_numbers_of_many_digits_are_narrowed_unmade(number: str, expected: int) 
 def test_values_that_cannot_be_converted_are_refused(
     convert: Callable[[Schema | None, object], object], value: object
 ) -> None:
-    """The message says what could not become what."""
+    """The message names the value's type and the type that it cannot become."""
     with pytest.raises(DataException, match="Unable to convert"):
         convert(None, value)

@@ -35,7 +35,7 @@ NAME_WORDS = {
 
 
 def every_command() -> Iterator[tuple[str, Any]]:
-    """Each noun and verb with its path after `pyconnect`."""
+    """Yield each noun and verb with its path after `pyconnect`."""
     from pyconnect_cli.app import load_noun
     from pyconnect_cli.parsing.nouns import NOUNS
 
@@ -50,7 +50,7 @@ def every_command() -> Iterator[tuple[str, Any]]:
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
-    """Only what the tests set: nothing of the developer's own configuration."""
+    """Return the variables of the tests, without the developer's own configuration."""
     return {
         "XDG_CONFIG_HOME": str(tmp_path / "config"),
         "XDG_STATE_HOME": str(tmp_path / "state"),
@@ -62,7 +62,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def connect() -> FakeConnect:
-    """Two connectors, one with a failed task."""
+    """Return a server with two connectors, one of which has a failed task."""
     orders = {
         "name": "orders",
         "connector.class": "org.example.FileSource",
@@ -99,7 +99,7 @@ def run(
     directory = tmp_path / "work"
     directory.mkdir()
     monkeypatch.chdir(directory)
-    # Set by some runners; tables would be cut to it.
+    # Some runners set it, and tables would be cut to its width.
     monkeypatch.delenv("COLUMNS", raising=False)
 
     def invoke(*arguments: str, address: str | None = url, code: int | None = None) -> Outcome:
@@ -127,7 +127,7 @@ def tab(environ: dict[str, str]) -> Tab:
             check=True,
         )
         assert done.stderr == ""
-        # The promise is 300 ms; the rest is for a machine that does other things meanwhile.
+        # The promise is 300 ms; the rest is for a busy machine.
         assert time.monotonic() - started < 5
         return [offer.partition("\t")[0] for offer in done.stdout.splitlines()]
 

@@ -24,7 +24,7 @@ def sink_entry(topic: str, partition: int, offset: int) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def stored(connect: FakeConnect) -> FakeConnector:
-    """A running source with two partitions, and a stopped sink with two."""
+    """Return a running source with two partitions, beside a stopped sink with two."""
     orders = connect.connectors["orders"]
     orders.offsets = [entry(A, 30), entry(B, 7)]
     broken = connect.connectors["broken"]
@@ -39,7 +39,7 @@ def stop(connect: FakeConnect) -> None:
 
 
 def changes(connect: FakeConnect) -> list[str]:
-    """The requests that could have changed something; a validation is a PUT that does not."""
+    """Return the requests that may have changed something: not a PUT that validates."""
     return [
         request
         for request in connect.requests

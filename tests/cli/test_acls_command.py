@@ -1,4 +1,4 @@
-"""`pyconnect acls` without brokers: what configurations alone tell, and what stays unknown."""
+"""`pyconnect acls` without brokers: results from configurations, and unknown grants."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.wire
 
 @pytest.fixture
 def worker_file(tmp_path: Path, connect: FakeConnect) -> str:
-    """A Java worker's file; the fake worker runs a source and a sink."""
+    """Return a Java worker's properties file; the worker has a source and a sink."""
     connect.connectors["orders"].config |= {"topic": "records", "tasks.max": "2"}
     broken = connect.connectors["broken"]
     broken.type, broken.config["topics"] = "sink", "records"
@@ -27,7 +27,7 @@ def worker_file(tmp_path: Path, connect: FakeConnect) -> str:
 
 @pytest.fixture
 def acls(run: Run, worker_file: str) -> Run:
-    """Run `pyconnect acls VERB` with that file."""
+    """Run `pyconnect acls VERB` with the worker's file."""
 
     def invoke(verb: str, *words: str, address: str | None = None, code: int = 0) -> Outcome:
         where = {} if address is None else {"address": address}
@@ -37,20 +37,20 @@ def acls(run: Run, worker_file: str) -> Run:
 
 
 def test_a_java_workers_configuration_is_needed_whole(run: Run) -> None:
-    """Exit 2, with the options that give it or the missing keys, before a comparison."""
+    """Without all needed properties of a Java worker the command is exit 2 and names the rest."""
     assert "--worker-config" in run("acls", "check", code=2).err
     outcome = run("acls", "check", "--worker-property", "group.id=g", code=2)
     assert "config.storage.topic" in outcome.err
 
 
 def test_without_brokers_nothing_is_decided(acls: Run) -> None:
-    """Exit 9, unless the user accepts that; the next phase is looked at by itself."""
+    """Without brokers all grants are unknown, which is exit 9 unless --accept-unknown is given."""
     assert "not ready for preparing" in acls("check", code=9).err
     acls("check", "--accept-unknown")
 
 
 def test_workers_that_are_away_do_not_end_a_command(acls: Run, url: str) -> None:
-    """Another one answers for the cluster, or the file alone; what is not known is said."""
+    """If a worker does not answer, another worker or the file gives the facts, with a warning."""
     outcome = acls("check", "--accept-unknown", address=f"http://127.0.0.1:9,{url}")
     assert "its grants are not probed" in outcome.err
     outcome = acls("generate", "--all", address="http://127.0.0.1:1")
@@ -59,7 +59,7 @@ def test_workers_that_are_away_do_not_end_a_command(acls: Run, url: str) -> None
 
 
 def test_the_document_has_need_verdict_reason_and_symptom(acls: Run) -> None:
-    """Of every grant, with its client's principal; in tables tasks of a connector share a row."""
+    """The JSON has each grant with client and principal; a table joins the tasks of a connector."""
     outcome = acls("check", "--phase", "enabled", "-o", "json", code=9)
     document = json.loads(outcome.out)
     assert document["phase"] == "enabled"
@@ -73,7 +73,7 @@ def test_the_document_has_need_verdict_reason_and_symptom(acls: Run) -> None:
 
 
 def test_one_connector_can_be_looked_at_alone(acls: Run, worker_file: str) -> None:
-    """An unknown one is exit 3."""
+    """--connector limits the check to one connector, and an unknown one is exit 3."""
     lines = acls("check", "-o", "ndjson", "--connector", "broken", code=9).out.splitlines()
     assert {json.loads(line)["owner"] for line in lines} == {worker_file, "broken"}
     acls("check", "-o", "ndjson", "--connector", "nobody", code=3)
@@ -88,7 +88,7 @@ def test_one_connector_can_be_looked_at_alone(acls: Run, worker_file: str) -> No
     ("--worker-property", "group.id"),
 )
 def test_bad_options_are_exit_2(acls: Run, option: str, value: str) -> None:
-    """Named in the message."""
+    """An option that cannot be read is exit 2, and the error names its value."""
     assert value in acls("check", option, value, code=2).err
 
 
@@ -98,7 +98,7 @@ def test_bad_options_are_exit_2(acls: Run, option: str, value: str) -> None:
     (["orders:producer=User:CN=connect,OU=data"], {"User:CN=connect,OU=data"}),
 )
 def test_principals_can_be_named(acls: Run, given: list[str], principals: set[str]) -> None:
-    """Of one connector before those of all; names of certificates hold equals signs."""
+    """--principal of a connector wins over that of a client; a name may contain `=`."""
     words = [word for each in given for word in ("--principal", each)]
     outcome = acls("check", "--phase", "enabled", "-o", "json", *words, code=9)
     grants = json.loads(outcome.out)["grants"]
@@ -106,7 +106,7 @@ def test_principals_can_be_named(acls: Run, given: list[str], principals: set[st
 
 
 def test_errors_are_explained_without_a_cluster(run: Run, acls: Run) -> None:
-    """The meaning depends on no phase; the broker's line tells what is missing, for whom."""
+    """An error text is explained without a cluster and independent of the phase."""
     outcome = run("acls", "explain", "Failed to perform zombie fencing", code=0)
     assert outcome.out.startswith("X2: admin needs Write")
     outcome = acls("explain", "Failed to perform zombie fencing", "--phase", "disabled")
@@ -120,7 +120,7 @@ def test_errors_are_explained_without_a_cluster(run: Run, acls: Run) -> None:
 
 
 def test_a_name_is_explained_by_the_cluster(acls: Run) -> None:
-    """And one that nothing needs is exit 3."""
+    """A name is explained by the needs of the cluster, and one that nothing needs is exit 3."""
     outcome = acls("explain", "records", "--phase", "enabled", "--columns", "client,need")
     assert outcome.out.splitlines()[1:] == [
         "consumer  Read Topic records",
@@ -131,7 +131,7 @@ def test_a_name_is_explained_by_the_cluster(acls: Run) -> None:
 
 
 def test_the_whole_set_is_generated_as_commands(acls: Run) -> None:
-    """Sorted, one per principal and set of operations; removal is the mirror."""
+    """--all generates every needed grant, and --remove the same commands with --remove."""
     words = ("generate", "--phase", "enabled", "--all")
     lines = acls(*words).out.splitlines()
     leader = "--allow-principal User:worker --operation Write --transactional-id connect-cluster-g"
@@ -142,7 +142,7 @@ def test_the_whole_set_is_generated_as_commands(acls: Run) -> None:
 
 
 def test_grants_are_generated_for_strimzi_and_terraform(acls: Run) -> None:
-    """A YAML document per principal, a block per entry of the JSON."""
+    """Strimzi's output has a document for each user, Terraform's a block for each grant."""
     words = ("generate", "--phase", "enabled", "--all", "-o")
     outcome = acls(*words, "strimzi", "--strimzi-cluster", "kafka")
     users = list(yaml.safe_load_all(outcome.out))
@@ -154,7 +154,7 @@ def test_grants_are_generated_for_strimzi_and_terraform(acls: Run) -> None:
 
 
 def test_a_wide_prefix_needs_a_yes(connect: FakeConnect, acls: Run) -> None:
-    """The ids of `orders-eu` start with those of `orders`."""
+    """A prefix that covers another connector's ids needs --yes."""
     config = {**connect.connectors["orders"].config, "name": "orders-eu"}
     connect.connectors["orders-eu"] = type(connect.connectors["orders"])(config=config)
     words = ("generate", "--phase", "enabled", "--all", "--prefixed")

@@ -23,13 +23,13 @@ def admin() -> FakeAdmin:
 
 @pytest.fixture
 def agent(admin: FakeAdmin) -> Iterator[str]:
-    """The address of an agent."""
+    """Serve an agent and yield its address."""
     with serving(rest_config(), FakeHerder(), admin) as server:
         yield f"http://{server.listeners[0].netloc}"
 
 
 def test_status_shows_agents_and_processes(run: Run, agent: str) -> None:
-    """State, leadership, phase and version; tasks with pid, memory and queue."""
+    """`status` shows each agent's state, and with --tasks the process of each task."""
     lines = run("agent", "status", address=agent).out.splitlines()
     assert lines[0].split()[:5] == ["WORKER", "STATE", "LEADER", "GENERATION", "PHASE"]
     expected = [agent.removeprefix("http://"), "active", "yes", "7", "preparing"]
@@ -45,7 +45,7 @@ def test_status_shows_agents_and_processes(run: Run, agent: str) -> None:
 
 
 def test_a_java_worker_is_exit_9_with_the_reason(run: Run) -> None:
-    """Each verb that only agents support ends so."""
+    """A verb that only agents support is exit 9 for a Java worker, with the reason."""
     for arguments in (
         ("agent", "status"),
         ("agent", "drain", "--yes"),
@@ -58,14 +58,14 @@ def test_a_java_worker_is_exit_9_with_the_reason(run: Run) -> None:
 
 
 def test_a_java_worker_among_agents_does_not_hide_them(run: Run, agent: str, url: str) -> None:
-    """The agents are listed, the exit code is that of the failure."""
+    """A Java worker among agents is exit 9, and the agents are still listed."""
     outcome = run("agent", "status", "--url", url, "--url", agent, code=9)
     assert agent.removeprefix("http://") in outcome.out
     assert f"{url} has no admin interface" in outcome.err
 
 
 def test_drain_waits_and_is_safe_to_run_twice(run: Run, agent: str, admin: FakeAdmin) -> None:
-    """Asked for once, undone once."""
+    """A second drain does nothing, and undrain takes the drain back."""
     assert run("agent", "drain", "--yes", address=agent).code == 0
     again = run("agent", "drain", "--yes", address=agent)
     assert (again.code, admin.drains) == (0, [False])
@@ -75,7 +75,7 @@ def test_drain_waits_and_is_safe_to_run_twice(run: Run, agent: str, admin: FakeA
 
 
 def test_drains_are_planned_and_confirmed(run: Run, agent: str, admin: FakeAdmin) -> None:
-    """The plan changes nothing and names the worker; without a terminal exit 9."""
+    """A dry run of a drain changes nothing, and without a terminal it needs --yes."""
     planned = run("agent", "drain", "--dry-run", address=agent)
     assert (planned.code, planned.out) == (0, f"would drain {agent}\n")
     assert admin.drains == []
@@ -84,7 +84,7 @@ def test_drains_are_planned_and_confirmed(run: Run, agent: str, admin: FakeAdmin
 
 
 def test_drain_that_takes_too_long_is_exit_124(run: Run, agent: str, admin: FakeAdmin) -> None:
-    """The worker goes on by itself."""
+    """A drain that takes longer than --timeout is exit 124, and continues on the worker."""
 
     def slowly(*, undrain: bool) -> None:
         admin.state = "draining"
@@ -96,14 +96,14 @@ def test_drain_that_takes_too_long_is_exit_124(run: Run, agent: str, admin: Fake
 
 
 def test_one_of_several_workers_has_to_be_named(run: Run, agent: str, url: str) -> None:
-    """A drain is never guessed; the name may be given without a scheme."""
+    """A drain with several addresses needs the name of a worker."""
     both = ("--url", url, "--url", agent)
     assert run("agent", "drain", "--yes", *both).code == 2
     assert run("agent", "drain", agent.removeprefix("http://"), "--yes", *both).code == 0
 
 
 def test_kill_and_stacks(run: Run, agent: str, admin: FakeAdmin) -> None:
-    """One task by its name; the command returns when the process is gone."""
+    """`kill` returns when the process has ended, and `stacks` prints its stacks."""
     killed = run("tasks", "kill", "c/0", "--yes", address=agent)
     assert (killed.code, killed.out) == (0, "c/0: killed\n")
     assert admin.looks == 2
@@ -115,14 +115,14 @@ def test_kill_and_stacks(run: Run, agent: str, admin: FakeAdmin) -> None:
 
 
 def test_a_kill_that_takes_too_long_is_exit_124(run: Run, agent: str, admin: FakeAdmin) -> None:
-    """The task was told; what is left to do is in the hint."""
+    """A kill that takes longer than --timeout is exit 124 with --force as the hint."""
     admin.looks_until_end = 1_000
     outcome = run("tasks", "kill", "c/0", "--yes", "--timeout", "1s", address=agent)
     assert (outcome.code, "--force" in outcome.err) == (124, True)
 
 
 def test_kills_are_planned_and_confirmed(run: Run, agent: str, admin: FakeAdmin) -> None:
-    """The plan names all that end, those of the same process too; exit 9 without a yes."""
+    """The plan of a kill names the other tasks of the process, and a kill needs --yes."""
     kill = ("tasks", "kill", "c/0", "nobody/0", "--dry-run")
     assert "shared" not in run(*kill, address=agent).out
     admin.shares = True
@@ -134,7 +134,7 @@ def test_kills_are_planned_and_confirmed(run: Run, agent: str, admin: FakeAdmin)
 
 
 def test_the_owner_of_a_task_is_asked(run: Run, agent: str, admin: FakeAdmin) -> None:
-    """The command follows the address it is given, once."""
+    """`kill` and `stacks` follow the address of the task's owner once."""
     owner = FakeAdmin()
     owner._check = lambda task_id: None  # type: ignore[method-assign]
     with serving(rest_config(), FakeHerder(), owner) as server:
@@ -147,7 +147,7 @@ def test_the_owner_of_a_task_is_asked(run: Run, agent: str, admin: FakeAdmin) ->
 
 
 def test_unknown_tasks_and_tasks_without_a_process_cannot_be_killed(run: Run, agent: str) -> None:
-    """Exit 3 for an unknown task, 6 for one without a process, at once."""
+    """An unknown task is exit 3, and a task without a process is exit 6."""
     unknown = run("tasks", "kill", "c/9", "--yes", address=agent)
     assert (unknown.code, "Unknown task: c-9" in unknown.err) == (3, True)
     stopped = run("tasks", "kill", "c/2", "--yes", "--timeout", "60s", address=agent)
@@ -155,7 +155,7 @@ def test_unknown_tasks_and_tasks_without_a_process_cannot_be_killed(run: Run, ag
 
 
 def test_missing_credentials_are_exit_4(run: Run, tmp_path: Path) -> None:
-    """With a hint at the worker's files; the right ones open."""
+    """Missing credentials are exit 4 with a hint at the agent's settings."""
     users = tmp_path / "users"
     users.write_text("ann=secret\n")
     password = tmp_path / "password"
@@ -171,7 +171,7 @@ def test_missing_credentials_are_exit_4(run: Run, tmp_path: Path) -> None:
 
 
 def test_describe_shows_attempts_and_the_next_time(run: Run, admin: FakeAdmin) -> None:
-    """Beside each task; in the document there is an entry for each."""
+    """`describe` shows the restarts of each task and the time of the next one."""
     herder = FakeHerder()
     herder.configs["c"] = {"name": "c", "connector.class": "FileStreamSource", "tasks.max": "3"}
     herder.task_counts["c"] = 3

@@ -20,12 +20,12 @@ AGENT = ExaminedAgent(info=INFO, config={"agent.allow.phase.change": "true"})
 
 
 def warned(*agents: ExaminedAgent) -> dict[str, str]:
-    """Details of warnings by check."""
+    """Return the details of warnings by check."""
     return {found.check: found.detail for found in examine(agents) if found.status == "warning"}
 
 
 def test_a_sound_agent_has_no_warnings() -> None:
-    """Every check is still listed; a standalone one has no phase."""
+    """All checks of a sound agent are listed as ok; a standalone agent has no phase."""
     checks = [found.check for found in examine([AGENT])]
     assert checks == ["state", "configuration", "phase", "protocol", "upgrades"]
     assert warned(AGENT) == {}
@@ -34,7 +34,7 @@ def test_a_sound_agent_has_no_warnings() -> None:
 
 
 def test_doctor_warns_about_every_fault() -> None:
-    """One line each."""
+    """Each fault of an agent is one warning."""
     other = replace(
         INFO,
         state="drained",

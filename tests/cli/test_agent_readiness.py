@@ -38,14 +38,14 @@ def connector(name: str, **config: str) -> ConnectorInfo:
 def found(
     *connectors: ConnectorInfo, worker: Mapping[str, str] | None = WORKER
 ) -> dict[str, tuple[str, str]]:
-    """Status and detail by name; all names of a test differ."""
+    """Return status and detail by name; all names of a test differ."""
     return {
         each.name: (each.status, each.detail) for each in readiness(PLUGINS, connectors, worker)
     }
 
 
 def test_a_cluster_of_jars_and_policies_by_class_is_ready() -> None:
-    """Plugins beyond Apache's are named; a connector is run as it is."""
+    """Plugins in jars and policies of Kafka's own classes are ready."""
     findings = found(connector("c", connector__class=DEBEZIUM, transforms="u"))
     expected = {DEBEZIUM: "ok", FILE: "ok", UNWRAP: "ok", AVRO: "ok", "c": "ok"}
     assert {name: status for name, (status, _) in findings.items()} == expected
@@ -93,7 +93,7 @@ def test_a_cluster_of_jars_and_policies_by_class_is_ready() -> None:
     ({"consumer.override.partition.assignment.strategy": ASSIGNORS}, "ok", "as it is"),
 )
 def test_unsupported_parts_are_named(config: dict[str, str], status: str, text: str) -> None:
-    """Classes, config providers and client settings."""
+    """Classes, config providers and client settings that agents do not support are named."""
     worker = WORKER | {
         "config.providers": "file, vault",
         "config.providers.file.class": min(PROVIDERS, key=len),
@@ -113,12 +113,12 @@ def test_unsupported_parts_are_named(config: dict[str, str], status: str, text: 
     ("plugin.path", "", "warning"),
 )
 def test_worker_properties_are_examined(key: str, value: str, status: str) -> None:
-    """Those that an agent refuses, and those without effect."""
+    """Worker properties that an agent refuses are failed, those without effect are warnings."""
     assert found(worker=WORKER | {key: value})[key][0] == status
 
 
 def test_gaps_of_the_workers_file_are_named() -> None:
-    """Providers without class stop an agent; REST does not show config providers."""
+    """A provider without a class fails; without the worker's file providers are unknown."""
     status, detail = found(worker=WORKER | {"config.providers": "vault"})[
         "config.providers.vault.class"
     ]
@@ -129,7 +129,7 @@ def test_gaps_of_the_workers_file_are_named() -> None:
 
 
 def test_the_commands_python_plugins_are_those_of_the_agent() -> None:
-    """The command knows the names for itself."""
+    """The command's list of Python plugins equals the agent's plugins."""
     from pyconnect_agent.plugins.loading import builtin_plugins
 
     java_names = [p for p in builtin_plugins() if p.class_name.startswith(("org.", "io."))]
@@ -141,7 +141,7 @@ def test_the_commands_python_plugins_are_those_of_the_agent() -> None:
 
 @pytest.mark.wire
 def test_the_command_fails_when_something_would_not_run(run: Run, tmp_path: Path) -> None:
-    """With the worker's file; a file that cannot be read is a usage error."""
+    """A part that cannot run is exit 1, and a file that cannot be read is exit 2."""
     assert run("agent", "readiness").code == 0
     file = tmp_path / "worker.properties"
     file.write_text("rest.extension.classes=com.example.Auth\nplugin.path=/plugins\n")
@@ -154,7 +154,7 @@ def test_the_command_fails_when_something_would_not_run(run: Run, tmp_path: Path
 
 @pytest.mark.wire
 def test_the_jars_of_this_machine_are_read(run: Run, tmp_path: Path) -> None:
-    """An agent gives each location the release of Kafka that it needs."""
+    """The jars on this machine are read to find the release of Kafka that each location needs."""
     sanitizer = "org.apache.kafka.common.utils.Sanitizer"
     old = class_file("a.Old", SOURCE_CONNECTOR, names=(sanitizer,))
     make_jar(tmp_path / "plugins" / "old" / "old.jar", {"a.Old": old})

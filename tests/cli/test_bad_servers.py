@@ -60,7 +60,7 @@ def dripping_head(connection: socket.socket) -> None:
 @cases("answer", dripping_body, dripping_head)
 @cases("option", "--timeout", "--request-timeout")
 def test_a_limit_holds_against_a_dripping_server(run: Run, answer: Answer, option: str) -> None:
-    """The limit is for the whole answer, not for the time between two of its bytes."""
+    """A limit is for the whole answer, not for the time between two of its bytes."""
     with server(answer) as address:
         started = time.monotonic()
         ended = run("connectors", "list", option, "1s", address=address)
@@ -70,7 +70,7 @@ def test_a_limit_holds_against_a_dripping_server(run: Run, answer: Answer, optio
 
 
 def test_an_answer_without_an_end_is_refused_before_it_fills_the_memory(run: Run) -> None:
-    """The error names the address and the largest size."""
+    """An endless answer is refused at 128 MiB, and the error names the address."""
 
     def endless(connection: socket.socket) -> None:
         connection.sendall(HEAD + b"\r\n[")
@@ -87,7 +87,7 @@ def test_an_answer_without_an_end_is_refused_before_it_fills_the_memory(run: Run
 
 @cases("compressed, words", (True, "larger than 128 MiB"), (False, "compressed wrongly"))
 def test_a_compressed_answer_is_measured(run: Run, compressed: bool, words: str) -> None:
-    """A few kilobytes can become gigabytes; wrong bytes are no internal error either."""
+    """The limit of size is for the answer after decompression."""
     body = gzip.compress(b"1," * 100_000_000, compresslevel=1) if compressed else b"not gzip"
 
     def answer(connection: socket.socket) -> None:
@@ -105,7 +105,7 @@ def test_a_compressed_answer_is_measured(run: Run, compressed: bool, words: str)
 def test_deep_json_is_an_answer_that_cannot_be_read(
     run: Run, status: str, depth: int, verbose: tuple[str, ...]
 ) -> None:
-    """A document that no worker sends is never an internal error."""
+    """An answer with deep JSON is an error of the server and not an internal error."""
     head = HEAD.replace(b"200 OK", status.encode())
 
     def answer(connection: socket.socket) -> None:
@@ -122,7 +122,7 @@ def test_deep_json_is_an_answer_that_cannot_be_read(
 
 @cases("depth", 250, 900, 100_000)
 def test_deep_json_of_a_user_names_its_file(run: Run, depth: int) -> None:
-    """The document is refused before the first request."""
+    """A file with deep JSON is refused before the first request."""
     with open("deep.json", "w", encoding="utf-8") as file:  # noqa: PTH123
         file.write('{"name": "c", "config": ' + "[" * depth + "]" * depth + "}")
     ended = run("connectors", "create", "-f", "deep.json")
@@ -141,7 +141,7 @@ def test_deep_json_of_a_user_names_its_file(run: Run, depth: int) -> None:
 def test_exhaustion_is_reported_in_words(
     run: Run, monkeypatch: pytest.MonkeyPatch, fault: Exception, words: str
 ) -> None:
-    """A lack of memory or of stack is no fault of the program that a user should report."""
+    """A lack of memory or stack is reported as such and not as an internal error."""
 
     def exhausted(*_: object) -> None:
         raise fault

@@ -1,4 +1,4 @@
-"""However a batch ends, every object is reported: done, failed, unknown or not tried."""
+"""Every end of a batch reports every object: done, failed, unknown or not tried."""
 
 import json
 import signal
@@ -29,7 +29,7 @@ def done(name: str) -> ObjectResult:
 
 
 def test_records_are_true_at_any_moment_and_hundreds_have_time(environ: dict[str, str]) -> None:
-    """Begun is unknown; the default limit grows with the objects, a given one does not."""
+    """A started change without a result is unknown; the default limit grows with the objects."""
     record = BatchRecord("pause", ["a", "b", "c"])
     assert record.begin(0)
     record.end(0, done("a"))
@@ -49,7 +49,7 @@ def test_records_are_true_at_any_moment_and_hundreds_have_time(environ: dict[str
 
 @pytest.fixture
 def connect() -> FakeConnect:
-    """Connectors a to d; b's pause hangs until the end of the test."""
+    """Return a server with connectors a to d, where b's pause hangs until the end of the test."""
     names = ("a", "b", "c", "d")
     return FakeConnect(
         connectors={name: FakeConnector(config={"name": name}) for name in names},
@@ -77,7 +77,7 @@ def pause_all(run: Run, *options: str) -> Ended:
 @pytest.mark.usefixtures("hang")
 @cases("limit", "--timeout", "--deadline")
 def test_nothing_starts_late(run: Run, connect: FakeConnect, tmp_path: Path, limit: str) -> None:
-    """Exit 124; JSON, summary and textfile say the same of every object."""
+    """After --timeout or --deadline no change starts, and all outputs have the same counts."""
     textfile = tmp_path / "run.prom"
     outcome = pause_all(run, limit, "4s", "-o", "json", "--textfile", str(textfile))
     assert outcome.code == 124, outcome.err
@@ -93,7 +93,7 @@ def test_nothing_starts_late(run: Run, connect: FakeConnect, tmp_path: Path, lim
 
 @pytest.mark.usefixtures("hang")
 def test_the_summary_of_a_run_that_was_ended_has_every_object(run: Run) -> None:
-    """The counts are those of the results; people read done on stdout, and the rest by name."""
+    """The summary and the printed lines of a run that was ended have every object."""
     outcome = pause_all(run, "--deadline", "4s", "--summary-json")
     assert outcome.code == 124
     document = json.loads(outcome.out)
@@ -110,7 +110,7 @@ def test_the_summary_of_a_run_that_was_ended_has_every_object(run: Run) -> None:
 
 @pytest.mark.usefixtures("hang")
 def test_an_unanswered_change_is_done_if_the_state_says(run: Run, connect: FakeConnect) -> None:
-    """The worker has paused the connector and only its answer is missing."""
+    """A change without an answer is done if the connector has the new state."""
     connect.connectors["b"].enter("PAUSED")
     outcome = pause_all(run, "--request-timeout", "3s")
     assert outcome.code == 0, outcome.err
@@ -119,7 +119,7 @@ def test_an_unanswered_change_is_done_if_the_state_says(run: Run, connect: FakeC
 
 @pytest.mark.usefixtures("hang")
 def test_one_unanswered_change_does_not_end_the_batch(run: Run, connect: FakeConnect) -> None:
-    """Its limit is that of a request: the others are done, exit 8."""
+    """A change without an answer is unknown, and the batch continues: exit 8."""
     outcome = pause_all(run, "--request-timeout", "3s", "-o", "ndjson")
     assert outcome.code == 8
     found = outcomes([json.loads(line) for line in outcome.out.splitlines()])
@@ -131,7 +131,7 @@ def test_one_unanswered_change_does_not_end_the_batch(run: Run, connect: FakeCon
 def test_a_run_that_a_signal_ends_reports_every_object(
     connect: FakeConnect, url: str, environ: dict[str, str], form: str
 ) -> None:
-    """SIGTERM: exit 130. The second signal does not wait for what is under way."""
+    """SIGTERM is exit 130 with every object; a second signal does not wait for requests."""
     process = subprocess.Popen(
         [sys.executable, "-m", "pyconnect_cli", "connectors", "pause", *"abcd", *form.split()],
         cwd=CLI,

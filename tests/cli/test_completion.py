@@ -1,4 +1,4 @@
-"""The Tab key: offers of words and names, and the scripts of the shells."""
+"""Completion by the Tab key: the offered words and names, and the scripts of the shells."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @cases("shell, file", ("bash", "pyconnect.bash"), ("zsh", "_pyconnect"), ("fish", "pyconnect.fish"))
 def test_the_command_prints_the_script_of_completions(shell: str, file: str) -> None:
-    """The folder completions/ has the same text, which an installed shell parses."""
+    """The printed script equals the file in completions/, and the shell can parse it."""
     path = ROOT / "completions" / file
     assert path.read_text("utf-8") == completion_script(shell)
     assert "__complete" in completion_script(shell)
@@ -35,7 +35,7 @@ def test_the_command_prints_the_script_of_completions(shell: str, file: str) -> 
 
 
 def complete_words(*words: str) -> list[str]:
-    """The offers of `__complete` for these words, without their help."""
+    """Return the offers of `__complete` for these words, without their help."""
     return [offer.word for offer in offers(words) if offer.word.startswith(words[-1])]
 
 
@@ -56,7 +56,7 @@ def complete_words(*words: str) -> list[str]:
     (["health", ""], []),
 )
 def test_the_offers_are_words_options_and_values(words: list[str], expected: list[str]) -> None:
-    """Without a cluster: nouns, verbs, options and their values."""
+    """Nouns, verbs, options and their values are offered without a cluster."""
     assert complete_words(*words) == expected
 
 
@@ -96,7 +96,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
     ("pyconnect connectors pause or", {"orders"}),
 )
 def test_bash_completes(line: str, expected: set[str]) -> None:
-    """Nouns, verbs, values of options and names from the cluster."""
+    """The script for bash offers nouns, verbs, values and names from the cluster."""
     assert set(complete(line, names=["orders", "billing"])) == expected
 
 
@@ -109,7 +109,7 @@ def test_bash_completes(line: str, expected: set[str]) -> None:
     ("reconcile", "source-topic", "connectors"),
 )  # fmt: skip
 def test_completion_offers_names_of_the_arguments_kind(noun: str, verb: str, kind: str) -> None:
-    """`tasks kill` takes a task; the name of a connector would be refused."""
+    """A verb offers names of its argument's kind, because it would refuse others."""
     line = TypedWords()
     line.read(noun)
     line.read(verb)
@@ -118,7 +118,7 @@ def test_completion_offers_names_of_the_arguments_kind(noun: str, verb: str, kin
 
 @pytest.mark.wire
 def test_names_of_the_cluster_are_only_data_for_bash(tmp_path: Path) -> None:
-    """A name is offered quoted and never expanded, without the part that bash keeps on the line."""
+    """bash never expands a name from the cluster, and gets it quoted."""
     trap = tmp_path / "ran"
     names = [f"$(touch {trap})", "*", "two words", "plain"]
     offered = complete("pyconnect connectors pause ", names=names)
@@ -129,7 +129,7 @@ def test_names_of_the_cluster_are_only_data_for_bash(tmp_path: Path) -> None:
 
 @pytest.mark.wire
 def test_a_real_bash_completes_at_the_tab_key(tmp_path: Path) -> None:
-    """Typed into an interactive bash on a terminal, the file does what it says."""
+    """An interactive bash completes a verb at the Tab key."""
     screen = TypedShell(["bash", "--norc", "--noprofile", "-i"], tmp_path)
     try:
         screen.type(f"source {ROOT / 'completions' / 'pyconnect.bash'}\n")
@@ -184,7 +184,7 @@ class TypedShell:
     ("pyconnect connectors stop --wai", ["--wait"]),
 )
 def test_fish_completes(line: str, expected: list[str]) -> None:
-    """Fish itself is asked what it would offer."""
+    """fish offers nouns, verbs, options and values."""
     script = f"""
 source {ROOT / "completions" / "pyconnect.fish"}
 function pyconnect; {sys.executable} -m pyconnect_cli $argv; end
@@ -203,7 +203,7 @@ complete -C {shlex.quote(line)}"""
     ("pyconnect help ex\t", "help exit-codes "),
 )
 def test_a_real_zsh_completes_at_the_tab_key(tmp_path: Path, keys: str, expected: str) -> None:
-    """Verbs, values, names and topics, typed into an interactive zsh."""
+    """An interactive zsh completes verbs, values, names and topics of help at the Tab key."""
     (tmp_path / "_pyconnect").write_text(completion_script("zsh"), "utf-8")
     (tmp_path / ".zshrc").write_text(
         f"PROMPT='$ '; fpath=({tmp_path} $fpath); autoload -U compinit\n"
@@ -221,8 +221,8 @@ def test_a_real_zsh_completes_at_the_tab_key(tmp_path: Path, keys: str, expected
 
 @pytest.mark.wire
 def test_a_tab_is_cached(tab: Tab, url: str, connect: FakeConnect) -> None:
-    """Names are kept for a while; another kind is requested again; a dead cluster has none."""
-    # A machine that is busy may answer too late; then there are none, and the next Tab asks again.
+    """Names are cached for each kind, and a cluster that does not answer has none."""
+    # A busy machine may answer too late; then there are none, and the next Tab asks again.
     eventually(lambda: tab("connectors", "--url", url) == ["broken", "orders"], 120)
     connect.requests.clear()
     assert tab("connectors", "--url", url) == ["broken", "orders"]
@@ -236,7 +236,7 @@ def test_a_tab_is_cached(tab: Tab, url: str, connect: FakeConnect) -> None:
 
 @pytest.mark.wire
 def test_contexts_are_offered(tab: Tab, environ: dict[str, str]) -> None:
-    """Shells pass on what stands behind --context, the beginning of a name included."""
+    """--context offers contexts, although the shell passes the beginning of the name, too."""
     file = Path(environ["XDG_CONFIG_HOME"]) / "pyconnect" / "config.toml"
     file.parent.mkdir(parents=True)
     file.write_text('current = "gone"\n[contexts.prod]\nurls = ["http://h:1"]\n')
@@ -247,7 +247,7 @@ def test_contexts_are_offered(tab: Tab, environ: dict[str, str]) -> None:
 def test_older_names_are_better_than_none(
     tab: Tab, url: str, connect: FakeConnect, tmp_path: Path
 ) -> None:
-    """A cluster that does not answer in time leaves what was kept, however old."""
+    """If the cluster does not answer in time, cached names of any age are offered."""
     eventually(lambda: tab("connectors", "--url", url) == ["broken", "orders"], 120)
     (kept,) = (tmp_path / "cache").rglob("*.json")
     os.utime(kept, (0, 0))

@@ -43,18 +43,18 @@ def admin() -> FakeAdmin:
 
 @pytest.fixture
 def agent(admin: FakeAdmin) -> Iterator[str]:
-    """The address of an agent."""
+    """Serve an agent and yield its address."""
     with serving(rest_config(), FakeHerder(), admin) as server:
         yield f"http://{server.listeners[0].netloc}"
 
 
 def texts(out: str) -> list[str]:
-    """The last word of each line that begins with a time."""
+    """Return the last word of each line that begins with a time."""
     return [row.split()[-1] for row in out.splitlines() if row[:2] == "20"]
 
 
 def test_lines_of_all_workers_come_in_order_of_time(run: Run, agent: str) -> None:
-    """Connector and tasks by name; what is below a line is printed too, escaped."""
+    """Lines of all workers are in order of time, with escaped traces below them."""
     other = FakeAdmin()
     other.lines = [line(2, "two", task=2), line(4, "four", task=2)]
     with serving(rest_config(), FakeHerder(), other) as server:
@@ -75,12 +75,12 @@ def test_lines_of_all_workers_come_in_order_of_time(run: Run, agent: str) -> Non
     (("--since", "1m"), []),
 )
 def test_options_select(run: Run, agent: str, options: tuple[str, ...], found: list[str]) -> None:
-    """By task, level, number and age."""
+    """--task, --level, --tail and --since select lines."""
     assert texts(run("connectors", "logs", "c", *options, address=agent).out) == found
 
 
 def test_each_line_is_an_object_for_programs(run: Run, agent: str) -> None:
-    """With the worker that keeps it."""
+    """-o ndjson prints an object for each line, with its worker."""
     outcome = run("connectors", "logs", "c", "-o", "ndjson", address=agent)
     documents = [json.loads(row) for row in outcome.out.splitlines()]
     assert [document["text"][:4] for document in documents] == ["one", "thre", "five"]
@@ -88,7 +88,7 @@ def test_each_line_is_an_object_for_programs(run: Run, agent: str) -> None:
 
 
 def test_following_prints_each_line_once(run: Run, agent: str, admin: FakeAdmin) -> None:
-    """Also those of a worker that has begun a new life in between."""
+    """--follow prints each line once, also those of a worker that was restarted."""
     asked = admin.logs
 
     def grow(question: object) -> object:
@@ -103,6 +103,6 @@ def test_following_prints_each_line_once(run: Run, agent: str, admin: FakeAdmin)
 
 
 def test_logs_need_an_agent_and_a_known_level(run: Run, agent: str) -> None:
-    """Exit 9 with the reason, exit 2 with the levels."""
+    """A Java worker is exit 9 with the reason, and an unknown level is exit 2."""
     assert "it is a Java worker" in run("connectors", "logs", "orders", code=9).err
     assert "WARN" in run("connectors", "logs", "c", "--level", "LOUD", address=agent, code=2).err

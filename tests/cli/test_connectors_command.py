@@ -1,4 +1,4 @@
-"""`pyconnect connectors` and `tasks`: what they print, change, and exit with."""
+"""`pyconnect connectors` and `tasks`: output, changes and exit codes."""
 
 import json
 import threading
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.wire
 
 
 def test_list_shows_states_and_tasks(run: Run) -> None:
-    """A table with a line per connector, the tasks that run out of all."""
+    """The table has a line for each connector with its state and its running tasks of all."""
     outcome = run("connectors", "list", code=0)
     lines = outcome.out.splitlines()
     assert lines[0].split() == ["NAME", "TYPE", "STATE", "TASKS", "WORKER", "CLASS"]
@@ -24,7 +24,7 @@ def test_list_shows_states_and_tasks(run: Run) -> None:
 
 
 def test_secrets_are_masked_unless_asked_for(run: Run) -> None:
-    """`-o json` is the API's shape; `get --show-secrets` shows them."""
+    """Every output masks secrets, except that of `get --show-secrets`."""
     outcome = run("connectors", "ls", "-o", "json")
     document = json.loads(outcome.out)
     assert document["orders"]["info"]["config"]["db.password"] == "********"
@@ -35,7 +35,7 @@ def test_secrets_are_masked_unless_asked_for(run: Run) -> None:
 
 
 def test_names_and_selections_without_a_match_are_errors(run: Run) -> None:
-    """Exit 3 with near names, or unless allowed; without a selection no verb acts on all."""
+    """A name without a match is exit 3, and a verb without a selection is exit 2."""
     outcome = run("connectors", "pause", "order", code=3)
     assert "connector `order` does not exist" in outcome.err
     assert "did you mean `orders`?" in outcome.err
@@ -56,7 +56,7 @@ def test_names_and_selections_without_a_match_are_errors(run: Run) -> None:
 def test_verbs_change_the_state_and_wait_for_it(
     run: Run, connect: FakeConnect, words: tuple[str, ...], state: str
 ) -> None:
-    """Without a name of the state it is the one that the verb leads to; no name is taken for it."""
+    """--wait without a state waits for the verb's state and does not take a name as a state."""
     connect.stale_statuses["orders"] = [FakeConnector(config={}, state="UNASSIGNED")] * 3
     run("connectors", *words, "--timeout", "5s", code=0)
     assert connect.stale_statuses["orders"] == []
@@ -64,7 +64,7 @@ def test_verbs_change_the_state_and_wait_for_it(
 
 
 def test_a_deletion_is_waited_for_and_has_no_other_state(run: Run, connect: FakeConnect) -> None:
-    """The option means the same for every verb."""
+    """--wait of a deletion waits until the connector is gone, and refuses any other state."""
     refused = run("connectors", "delete", "orders", "--yes", "--wait", "RUNNING")
     assert (refused.code, "orders" in connect.connectors) == (2, True)
     assert run("connectors", "delete", "orders", "--yes", "--wait").code == 0
@@ -72,7 +72,7 @@ def test_a_deletion_is_waited_for_and_has_no_other_state(run: Run, connect: Fake
 
 
 def test_a_changed_paused_connector_stays_paused(run: Run, connect: FakeConnect) -> None:
-    """A wait for RUNNING would never end."""
+    """--wait after a patch of a paused connector ends, although it never becomes RUNNING."""
     connect.connectors["orders"].enter("PAUSED")
     outcome = run(
         "connectors", "patch", "orders", "--set", "a=b", "--wait", "--timeout", "5s", "--yes"
@@ -89,13 +89,13 @@ def test_a_changed_paused_connector_stays_paused(run: Run, connect: FakeConnect)
 def test_a_restart_includes_the_tasks_without_connector_only(
     run: Run, connect: FakeConnect, flags: tuple[str, ...], query: dict[str, list[str]]
 ) -> None:
-    """The worker's own default is the connector alone."""
+    """A restart asks for the tasks too, because the worker's default is the connector alone."""
     assert run("connectors", "restart", "orders", *flags).code == 0
     assert connect.queries["POST /connectors/orders/restart"] == query
 
 
 def test_a_dry_run_asks_the_worker(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
-    """A wrong configuration and an existing name are found before they are sent."""
+    """A dry run of `create` asks the worker and fails like the real run."""
     connect.invalid_keys = ("tasks.max",)
     file = tmp_path / "new.json"
     file.write_text('{"connector.class": "N"}')
@@ -109,7 +109,7 @@ def test_a_dry_run_asks_the_worker(run: Run, connect: FakeConnect, tmp_path: Pat
 
 
 def test_apply_validates_before_changes(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
-    """One wrong file leaves the cluster as it was; a dry run shows the plan, and fails, too."""
+    """`apply` changes nothing if the worker finds an error in one of the files."""
     connect.invalid_keys = ("tasks.max",)
     (tmp_path / "b.json").write_text('{"name": "b", "connector.class": "N", "tasks.max": "x"}')
     outcome = run("connectors", "apply", "-f", str(tmp_path), "--dry-run", code=2)
@@ -123,7 +123,7 @@ def test_apply_validates_before_changes(run: Run, connect: FakeConnect, tmp_path
 
 
 def test_topics_are_listed_and_reset_for_several_connectors(run: Run, connect: FakeConnect) -> None:
-    """Of connectors that exist, after a confirmation."""
+    """A reset of topics needs a confirmation, and all its connectors must exist."""
     assert run("topics", "list", "orders").out.split() == ["TOPIC", "t1"]
     assert run("topics", "reset", "orders").code == 9
     assert run("topics", "reset", "orders", "none", "--yes").code == 3
@@ -133,14 +133,14 @@ def test_topics_are_listed_and_reset_for_several_connectors(run: Run, connect: F
 
 
 def test_selection_filters_the_action(run: Run, connect: FakeConnect) -> None:
-    """Conditions on config values choose what is paused."""
+    """A condition on config values selects the connectors to pause."""
     run("connectors", "pause", "-l", "team=b", code=0)
     assert connect.connectors["broken"].state == "PAUSED"
     assert connect.connectors["orders"].state == "RUNNING"
 
 
 def test_delete_asks_or_deletes(run: Run, connect: FakeConnect) -> None:
-    """Without a terminal exit 9 and the command; with --yes a result line per object."""
+    """A deletion without a terminal is exit 9 with the full command; --yes deletes."""
     outcome = run("connectors", "delete", "orders", code=9)
     assert "pyconnect connectors delete orders --yes" in outcome.err
     assert "orders" in connect.connectors
@@ -150,7 +150,7 @@ def test_delete_asks_or_deletes(run: Run, connect: FakeConnect) -> None:
 
 
 def test_a_dry_run_changes_nothing_and_has_an_exit_code(run: Run, connect: FakeConnect) -> None:
-    """`--dry-run --exit-code` exits 1 when something would change."""
+    """A dry run changes nothing, and with --exit-code it exits with 1 if there is a change."""
     outcome = run("connectors", "stop", "--all", "--dry-run", "--exit-code", code=1)
     expected = ["would stop broken: RUNNING -> STOPPED", "would stop orders: RUNNING -> STOPPED"]
     assert outcome.out.splitlines() == expected
@@ -158,7 +158,7 @@ def test_a_dry_run_changes_nothing_and_has_an_exit_code(run: Run, connect: FakeC
 
 
 def test_part_of_a_batch_failing_is_exit_8(run: Run, connect: FakeConnect) -> None:
-    """The failed one is named; with --max-failures the rest is left alone, else it is done."""
+    """A failure in a batch is exit 8; only with --max-failures the rest is not tried."""
     failing = "PUT /connectors/broken/pause"
     connect.failures[failing] = [(500, "no luck")]
     outcome = run("connectors", "pause", "--all", "--max-failures", "1", code=8)
@@ -172,7 +172,7 @@ def test_part_of_a_batch_failing_is_exit_8(run: Run, connect: FakeConnect) -> No
 
 
 def test_a_rebalance_is_waited_out(run: Run, connect: FakeConnect) -> None:
-    """409 of a rebalance is retried within the timeout."""
+    """A request that a rebalance refuses with 409 is sent again within the timeout."""
     text = (
         "Cannot complete request momentarily due to stale configuration (typically caused by a"
         " concurrent config change)"
@@ -183,14 +183,14 @@ def test_a_rebalance_is_waited_out(run: Run, connect: FakeConnect) -> None:
 
 
 def test_an_existing_name_is_a_conflict_at_once(run: Run, tmp_path: Path) -> None:
-    """Exit 6; creating again would never succeed."""
+    """An existing name is exit 6 at once, because a repetition would never succeed."""
     file = tmp_path / "c.json"
     file.write_text('{"connector.class": "X"}')
     assert "already exists" in run("connectors", "create", "orders", "-f", str(file), code=6).err
 
 
 def test_create_takes_several_formats(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
-    """All three forms make connectors, several documents at once."""
+    """`create` reads JSON, YAML with several documents, and properties."""
     post = tmp_path / "a.json"
     post.write_text('{"name": "a", "config": {"x": 1, "y": true}, "initial_state": "paused"}')
     yaml = tmp_path / "b.yaml"
@@ -207,7 +207,7 @@ def test_create_takes_several_formats(run: Run, connect: FakeConnect, tmp_path: 
 def test_apply_shows_the_plan_and_changes_only_differences(
     run: Run, connect: FakeConnect, tmp_path: Path
 ) -> None:
-    """Create, update and unchanged in one run; a second run has nothing to do."""
+    """`apply` sends only the differences, so that a second run has nothing to do."""
     config = dict(connect.connectors["broken"].config)
     (tmp_path / "new.json").write_text('{"name": "new", "connector.class": "N"}')
     (tmp_path / "broken.json").write_text(json.dumps({"name": "broken", **config, "team": "c"}))
@@ -226,14 +226,14 @@ def test_apply_shows_the_plan_and_changes_only_differences(
 
 
 def test_apply_prunes_only_the_selection(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
-    """Connectors outside the selector survive, those inside without a file go."""
+    """--prune deletes only selected connectors that have no file."""
     (tmp_path / "new.json").write_text('{"name": "new", "connector.class": "N"}')
     run("connectors", "apply", "-f", str(tmp_path), "--prune", "-l", "team=b", "--yes", code=0)
     assert set(connect.connectors) == {"orders", "new"}
 
 
 def test_a_mask_stands_for_a_stored_secret(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
-    """A printed configuration can be changed and applied; the mask itself is never stored."""
+    """A mask in an applied file stands for the stored secret and is never stored itself."""
     printed = json.loads(run("connectors", "get", "orders", "-o", "json").out)
     (tmp_path / "orders.json").write_text(json.dumps(printed | {"topic": "t"}))
     outcome = run("connectors", "apply", "-f", str(tmp_path), code=0)
@@ -246,7 +246,7 @@ def test_a_mask_stands_for_a_stored_secret(run: Run, connect: FakeConnect, tmp_p
 def test_apply_refuses_a_mask_of_no_stored_secret(
     run: Run, connect: FakeConnect, tmp_path: Path, name: str, key: str
 ) -> None:
-    """Of a key that the connector lacks, and of a new connector."""
+    """A mask is refused if the connector has no secret for it to stand for."""
     config = {"connector.class": "org.example.FileSource", key: "********"}
     (tmp_path / "one.json").write_text(json.dumps({"name": name, "config": config}))
     outcome = run("connectors", "apply", "-f", str(tmp_path), code=2)
@@ -255,7 +255,7 @@ def test_apply_refuses_a_mask_of_no_stored_secret(
 
 
 def test_create_refuses_a_masked_secret(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
-    """Nor does a copy of a connector get the mask for a password."""
+    """A new connector cannot be created from a configuration with masked secrets."""
     config = json.loads(run("connectors", "get", "orders", "-o", "json").out)
     del config["name"]
     file = tmp_path / "copy.json"
@@ -265,7 +265,7 @@ def test_create_refuses_a_masked_secret(run: Run, connect: FakeConnect, tmp_path
 
 
 def test_apply_does_not_ignore_a_selection(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
-    """A selection without --prune means less than every file."""
+    """A selection without --prune is refused, because it does not limit the files."""
     (tmp_path / "new.json").write_text('{"name": "new", "connector.class": "N"}')
     assert "--prune" in run("connectors", "apply", "-f", str(tmp_path), "-l", "team=b", code=2).err
     assert "new" not in connect.connectors
@@ -273,7 +273,7 @@ def test_apply_does_not_ignore_a_selection(run: Run, connect: FakeConnect, tmp_p
 
 
 def test_a_name_that_could_not_be_deleted_is_not_created(run: Run, connect: FakeConnect) -> None:
-    """Workers take a slash in a body, and since Kafka 4.0 refuse it in a path."""
+    """A name that workers refuse in a path is not created, because it could not be deleted."""
     connect.failures["GET /connectors/a%2Fb"] = [(400, "Ambiguous URI path separator")]
     outcome = run("connectors", "create", "a/b", "-s", "connector.class=X", code=2)
     assert "Ambiguous URI path separator" in outcome.err
@@ -282,7 +282,7 @@ def test_a_name_that_could_not_be_deleted_is_not_created(run: Run, connect: Fake
 
 
 def test_every_entry_of_a_map_is_a_line_of_ndjson(run: Run) -> None:
-    """Not only its key."""
+    """-o ndjson prints each entry of a map as an object with its key and values."""
     (line,) = run("loggers", "list", "-o", "ndjson").out.splitlines()
     assert json.loads(line)["name"] == "root"
     assert json.loads(line)["level"] == "INFO"
@@ -298,7 +298,7 @@ def test_every_entry_of_a_map_is_a_line_of_ndjson(run: Run) -> None:
 def test_files_of_windows_editors_are_read(
     run: Run, connect: FakeConnect, tmp_path: Path, name: str, text: str
 ) -> None:
-    """They begin with a mark of their encoding, and their lines end with two characters."""
+    """Files may begin with a byte order mark and have lines that end with CR LF."""
     file = tmp_path / name
     file.write_bytes(b"\xef\xbb\xbf" + text.encode())
     run("connectors", "create", "-f", str(file), code=0)
@@ -316,7 +316,7 @@ def test_files_of_windows_editors_are_read(
 def test_files_that_cannot_be_meant_are_refused(
     run: Run, connect: FakeConnect, tmp_path: Path, name: str, text: str, reason: str
 ) -> None:
-    """One of two values would be dropped without a word."""
+    """A file with a repeated key or that cannot be parsed is refused without a change."""
     file = tmp_path / name
     file.write_text(text)
     outcome = run("connectors", "create", "-f", str(file))
@@ -325,7 +325,7 @@ def test_files_that_cannot_be_meant_are_refused(
 
 
 def test_diff_exits_1_at_a_difference(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
-    """And 0 when nothing does; the changed secret is not shown."""
+    """`diff` exits with 1 at a difference and with 0 without one, and shows no secret."""
     file = tmp_path / "orders.json"
     config = dict(connect.connectors["orders"].config)
     file.write_text(json.dumps({"name": "orders", **config}))
@@ -338,7 +338,7 @@ def test_diff_exits_1_at_a_difference(run: Run, connect: FakeConnect, tmp_path: 
 
 
 def test_a_wait_in_vain_ends_with_the_reason(run: Run) -> None:
-    """Exit 1 at a failed task, exit 124 after the time, with where things stand."""
+    """A wait ends with exit 1 at a failed task, or with exit 124 and the state at its timeout."""
     outcome = run("connectors", "wait", "broken", "--for", "RUNNING", "--timeout", "60s", code=1)
     assert "disk full" in outcome.err
     outcome = run("connectors", "wait", "orders", "--for", "PAUSED", "--timeout", "3s", code=124)
@@ -346,7 +346,7 @@ def test_a_wait_in_vain_ends_with_the_reason(run: Run) -> None:
 
 
 def test_patch_sets_and_unsets_keys(run: Run, connect: FakeConnect) -> None:
-    """Other keys stay."""
+    """`patch` changes only the given keys."""
     run("connectors", "patch", "orders", "--set", "a=b=c", "--unset", "team", code=0)
     config = connect.connectors["orders"].config
     assert config["a"] == "b=c"
@@ -355,47 +355,47 @@ def test_patch_sets_and_unsets_keys(run: Run, connect: FakeConnect) -> None:
 
 
 def test_names_with_any_character_reach_the_server(run: Run, connect: FakeConnect) -> None:
-    """Reserved characters are encoded in paths."""
+    """A name with reserved characters is encoded in the path."""
     connect.connectors["a b/c?d"] = connect.connectors["orders"]
     assert run("connectors", "pause", "a b/c?d").code == 0
 
 
 def test_tasks_list_filters_by_the_tasks_own_state(run: Run) -> None:
-    """`--state FAILED` shows the failed task with the line that names its error."""
+    """`--state FAILED` of `tasks list` shows failed tasks with the root cause."""
     outcome = run("tasks", "list", "--state", "FAILED")
     assert outcome.out.splitlines()[1].split()[:3] == ["broken/1", "FAILED", "worker-1:8083"]
     assert "disk full" in outcome.out
 
 
 def test_restarting_failed_tasks_leaves_the_others_alone(run: Run, connect: FakeConnect) -> None:
-    """Without names only FAILED tasks of the selection are restarted."""
+    """A restart of tasks without names restarts only FAILED tasks of the selection."""
     assert run("tasks", "restart", "--all", code=0).out == "broken/1: restarted\n"
     expected = ["POST /connectors/broken/tasks/1/restart"]
     assert [r for r in connect.requests if r.endswith("restart")] == expected
 
 
 def test_an_address_that_does_not_answer_is_named_or_passed_over(run: Run, url: str) -> None:
-    """Exit 7 with address and reason; of several addresses the next is tried."""
+    """An address that does not answer is exit 7, unless another address answers."""
     assert "127.0.0.1:9" in run("connectors", "list", address="http://127.0.0.1:9", code=7).err
     outcome = run("connectors", "list", "-o", "name", address=f"http://127.0.0.1:9,{url}")
     assert outcome.out.split() == ["broken", "orders"]
 
 
 def test_statuses_become_exit_codes(run: Run, connect: FakeConnect) -> None:
-    """401 is 4, 403 is 5, 500 is 10."""
+    """Each HTTP status of an error has its exit code: 401 is 4, 403 is 5, 500 is 10."""
     for status, code in ((401, 4), (403, 5), (500, 10)):
         connect.failures["GET /connectors/orders"] = [(status, "no")]
         assert run("connectors", "get", "orders").code == code
 
 
 def test_flags_stand_before_and_after_the_noun(run: Run) -> None:
-    """Both places mean the same."""
+    """Options before the noun mean the same as after the verb."""
     expected = run("connectors", "list", "-o", "name").out
     assert run("-o", "name", "connectors", "list").out == expected
 
 
 def test_watch_prints_an_object_for_each_change(run: Run) -> None:
-    """-o ndjson: name, state, worker and time; a given --timeout ends it with success."""
+    """`watch -o ndjson` prints an object for each change; a given --timeout ends it with exit 0."""
     outcome = run("connectors", "watch", "-o", "ndjson", "--interval", "100ms", "--timeout", "3s")
     assert outcome.code == 0, outcome.err
     seen = {line["name"]: line for line in map(json.loads, outcome.out.splitlines())}
@@ -404,7 +404,7 @@ def test_watch_prints_an_object_for_each_change(run: Run) -> None:
 
 
 def test_watch_goes_on_until_it_is_ended(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without --timeout it has no end of its own."""
+    """`watch` without --timeout continues until the user ends it."""
     monkeypatch.setattr("pyconnect_cli.settings.resolved.DEFAULT_RUN_S", 3)
     pauses = iter([1.0] * 4)
 
@@ -418,7 +418,7 @@ def test_watch_goes_on_until_it_is_ended(run: Run, monkeypatch: pytest.MonkeyPat
 
 
 def test_lists_show_the_root_cause(run: Run, connect: FakeConnect) -> None:
-    """The outermost exception is the same for every failure of a sink."""
+    """Lists show the root cause, because the outermost exception is the same for every failure."""
     connect.connectors["broken"].trace = (
         "org.example.ConnectException: Exiting WorkerSinkTask\n\tat a.b\n"
         "Caused by: java.io.IOException: disk full\n\tat c.d"
@@ -430,7 +430,7 @@ def test_lists_show_the_root_cause(run: Run, connect: FakeConnect) -> None:
 
 
 def test_a_proposed_command_reaches_the_same_cluster(run: Run, url: str) -> None:
-    """Its address was an option; a variable needs no repetition."""
+    """A proposed command repeats an address from an option, but not one from a variable."""
     hint = "hint: list them: pyconnect{} connectors list"
     by_option = run("--url", url, "connectors", "stop", "xyzzy", address=None)
     assert hint.format(f" --url {url}") in by_option.err
@@ -443,13 +443,13 @@ def test_a_proposed_command_reaches_the_same_cluster(run: Run, url: str) -> None
     ("plugins", "test", "X", "--set", "a=b"),
 )
 def test_an_unknown_option_gets_no_other_meaning(run: Run, words: tuple[str, ...]) -> None:
-    """The help page is named, and no option that only looks alike."""
+    """The hint for an unknown option is the help page, and not an option with a similar name."""
     outcome = run(*words, code=2)
     assert outcome.err.splitlines()[-1] == f"hint: see: pyconnect {words[0]} {words[1]} --help"
 
 
 def test_ignore_not_found_skips_missing_connectors(run: Run, connect: FakeConnect) -> None:
-    """Exit 0 with a message; without the option the typo is exit 3 and nothing is deleted."""
+    """--ignore-not-found skips missing connectors; without it nothing is deleted."""
     assert run("connectors", "delete", "orders", "nosuch", "--yes").code == 3
     assert "orders" in connect.connectors
     words = ("connectors", "delete", "orders", "nosuch", "--ignore-not-found", "--yes")

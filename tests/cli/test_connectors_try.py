@@ -50,7 +50,7 @@ def sink(directory: Path) -> dict[str, str]:
 
 
 def test_a_sources_records_are_shown_at_each_step(run: Run, tmp_path: Path) -> None:
-    """As it was polled, what each transformation has changed, and what the converters write."""
+    """A source's record is shown as polled, after each transformation, and as written."""
     config = source(
         tmp_path,
         **{
@@ -91,7 +91,7 @@ def test_a_sources_records_are_shown_at_each_step(run: Run, tmp_path: Path) -> N
 
 
 def test_a_sinks_records_are_shown_and_not_put(run: Run, tmp_path: Path) -> None:
-    """A record that cannot be converted is named, and the command exits with 1."""
+    """A sink's records are converted but not put, and a record that fails is exit 1."""
     records = tmp_path / "records.json"
     records.write_text(
         json.dumps(
@@ -112,14 +112,14 @@ def test_a_sinks_records_are_shown_and_not_put(run: Run, tmp_path: Path) -> None
     shown = [(step["step"], step["record"]["value"]) for step in found[0]["steps"]]
     assert shown == [("converted", '{"id": 1, "card": "4711"}'), ("mask", '{"id": 1, "card": ""}')]
     assert [step["step"] for step in found[1]["steps"]] == ["JsonConverter"]
-    # MaskField needs a map: a null value is the transformation's own fault.
+    # MaskField needs a map, so it fails for a null value.
     assert [step["step"] for step in found[2]["steps"]] == ["converted", "mask"]
     assert not (tmp_path / "never").exists()
     assert "put is not called" in str(json.loads(out)["notes"])
 
 
 def test_a_connector_is_started_and_stopped_once(run: Run, tmp_path: Path) -> None:
-    """Both its own process and that of its task end in order; nothing is left."""
+    """A trial starts and stops the connector once, although it uses two processes."""
     config = idle_source("journal", tmp_path)
     del config["name"]
     code, _, err = run(
@@ -141,7 +141,7 @@ def test_a_connector_is_started_and_stopped_once(run: Run, tmp_path: Path) -> No
 def test_a_wrong_question_is_answered_with_the_reason(
     run: Run, tmp_path: Path, changes: dict[str, str], options: tuple[str, ...], text: str
 ) -> None:
-    """The exit code is 1, and nothing is printed as data."""
+    """A question that cannot be answered is exit 1 with the reason and without output."""
     Path("records.json").write_text("[]")
     file = config_file(tmp_path, source(tmp_path) | changes)
     code, out, err = run("connectors", "try", file, *options, address=None)
@@ -150,7 +150,7 @@ def test_a_wrong_question_is_answered_with_the_reason(
 
 
 def test_records_of_another_form_are_refused(run: Run, tmp_path: Path) -> None:
-    """The file is named; no process is started."""
+    """Records of another form are exit 2, and the error names their file."""
     for text in (
         '{"topic": "t"}',
         '[{"topic": "t"}]',
@@ -166,7 +166,7 @@ def test_records_of_another_form_are_refused(run: Run, tmp_path: Path) -> None:
 
 
 def test_secrets_of_the_config_are_not_shown(run: Run, tmp_path: Path) -> None:
-    """Neither in a failure nor in a record."""
+    """An error of the connector does not show a secret of its configuration."""
     secrets = tmp_path / "secrets.properties"
     secrets.write_text(f"file={tmp_path / 'no' / 'such'}\n")
     worker = tmp_path / "worker.properties"

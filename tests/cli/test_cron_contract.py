@@ -17,13 +17,13 @@ pytestmark = pytest.mark.wire
 
 
 def test_quiet_is_silent_on_success(run: Run) -> None:
-    """Cron mails nothing when nothing is wrong."""
+    """A successful run with -q prints nothing, so that cron sends no mail."""
     outcome = run("connectors", "pause", "orders", "-q")
     assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
 
 
 def test_a_lock_of_a_login_holds_in_cron(run: Run, environ: dict[str, str], tmp_path: Path) -> None:
-    """Exit 6 until its holder ends; a login has XDG_RUNTIME_DIR, cron has not."""
+    """A lock is exit 6 for other runs, with and without XDG_RUNTIME_DIR, until its holder ends."""
     directory = Path(environ["XDG_STATE_HOME"]) / "pyconnect"
     directory.mkdir(parents=True)
     environ["XDG_RUNTIME_DIR"] = str(tmp_path / "runtime")
@@ -36,7 +36,7 @@ def test_a_lock_of_a_login_holds_in_cron(run: Run, environ: dict[str, str], tmp_
 
 
 def test_others_must_find_a_lock(run: Run, connect: FakeConnect, environ: dict[str, str]) -> None:
-    """Without a home its place would depend on where the command starts, as that of `../x`."""
+    """A lock whose place depends on the current directory is refused."""
     environ["XDG_STATE_HOME"] = "~/state"
     outcome = run("connectors", "pause", "orders", "--lock", "nightly", code=9)
     assert "not an absolute path" in outcome.err
@@ -45,7 +45,7 @@ def test_others_must_find_a_lock(run: Run, connect: FakeConnect, environ: dict[s
 
 
 def test_the_summary_is_one_line_of_json(run: Run, connect: FakeConnect) -> None:
-    """Counts, exit code and each object's result; nothing else on stdout."""
+    """--summary-json prints one line with counts, exit code and the result of each object."""
     connect.failures["PUT /connectors/broken/pause"] = [(500, "no luck")]
     outcome = run("connectors", "pause", "--all", "--summary-json", code=8)
     summary = json.loads(outcome.out)
@@ -54,7 +54,7 @@ def test_the_summary_is_one_line_of_json(run: Run, connect: FakeConnect) -> None
 
 
 def test_the_textfile_is_replaced_whole(run: Run, url: str, tmp_path: Path) -> None:
-    """Prometheus reads the exit code of the last run."""
+    """A run replaces its textfile as a whole, also when it fails."""
     textfile = tmp_path / "collected" / "run.prom"
     textfile.parent.mkdir()
     textfile.write_text("old\n")
@@ -82,7 +82,7 @@ def test_the_textfile_is_replaced_whole(run: Run, url: str, tmp_path: Path) -> N
 def test_metrics_of_two_jobs_with_the_same_verb_differ(
     run: Run, url: str, tmp_path: Path, arguments: tuple[str, ...], labels: str
 ) -> None:
-    """By context and selection, quoted as Prometheus reads them and without secrets."""
+    """The labels of metrics have context and selection, with quotes escaped and secrets masked."""
     run("context", "set", "prod", "--url", url, address=None)
     textfile = tmp_path / "run.prom"
     run("connectors", "restart", *arguments, "--allow-empty", "--textfile", str(textfile))
@@ -91,7 +91,7 @@ def test_metrics_of_two_jobs_with_the_same_verb_differ(
 
 
 def test_a_jobs_files_and_nested_verbs_are_in_its_labels(run: Run, tmp_path: Path) -> None:
-    """`apply -f a` and `apply -f b` are two jobs, and so are checks of two topics."""
+    """The labels of metrics have the files, topics and nested verbs of a job."""
     textfile = tmp_path / "run.prom"
     run("connectors", "apply", "-f", "none.json", "--textfile", str(textfile))
     assert 'verb="apply"' in textfile.read_text()
@@ -106,13 +106,13 @@ def test_a_jobs_files_and_nested_verbs_are_in_its_labels(run: Run, tmp_path: Pat
 
 
 def test_the_deadline_ends_a_run_that_hangs(run: Run) -> None:
-    """Exit 124 although the timeout would allow more."""
+    """--deadline ends a run with exit 124 before a longer --timeout."""
     outcome = run(
         "connectors", "pause", "orders", "--wait", "STOPPED", "--timeout", "60s",
         "--deadline", "3s",
     )  # fmt: skip
     assert outcome.code == 124
-    # Whichever comes first: the wait ends a moment before the deadline, with what it saw last.
+    # The wait ends a moment before the deadline, or the deadline ends it.
     assert "deadline of 3s" in outcome.err or "orders is PAUSED" in outcome.err
 
 
@@ -122,14 +122,14 @@ CHECKS: dict[tuple[str, ...], list[str]] = {
     ("connectors", "export", "--dir", "out"): [],
     ("offsets", "export", "--all", "--dir", "out"): [],
 }
-"""Verbs that only read, with the objects that are not well here."""
+"""Verbs that only read, with the objects here that they report as failed."""
 
 
 @pytest.mark.parametrize("verb", CHECKS, ids=" ".join)
 def test_verbs_that_read_have_the_contract_too(
     run: Run, connect: FakeConnect, tmp_path: Path, verb: tuple[str, ...]
 ) -> None:
-    """Lock, one line of JSON, textfile, deadline: the counts are those of the objects."""
+    """A verb that reads takes the options of cron, and counts the objects that it has read."""
     textfile = tmp_path / "run.prom"
     outcome = run(*verb, "--summary-json", "--textfile", str(textfile), "--lock", "nightly")
     summary = json.loads(outcome.out)
@@ -147,7 +147,7 @@ def test_verbs_that_read_have_the_contract_too(
 
 
 def test_every_verb_that_cron_runs_takes_its_options() -> None:
-    """The names are those of the issue of the cron options; acting verbs have them by class."""
+    """Every reading verb that cron may run takes all options of cron; acting verbs inherit them."""
     cron = {"lock", "jitter", "deadline", "summary_json", "textfile"}
     verbs = {
         "backup", "restore", "status", "health", "acls check", "transactions find-hanging",

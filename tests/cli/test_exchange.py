@@ -88,7 +88,7 @@ def only_two_answers(request: httpx.Request) -> httpx.Response:
 
 
 def test_a_refused_connection_moves_on_and_the_next_request_starts_there() -> None:
-    """The address that answered is asked first from then on."""
+    """After a refused connection, requests go first to the address that answered."""
     network = Network(only_two_answers, "http://one:8083", "http://two:8083")
     assert network.client.connector_names() == ["a"]
     network.client.connector_names()
@@ -96,7 +96,7 @@ def test_a_refused_connection_moves_on_and_the_next_request_starts_there() -> No
 
 
 def test_threads_share_one_pool_of_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pool that is never closed would leave its sockets open."""
+    """Threads share one pool of connections, because a second one would never be closed."""
     network = Network(lambda _: httpx.Response(200, json=[]))
     made: list[httpx.Client] = []
     both = threading.Barrier(2)
@@ -115,7 +115,7 @@ def test_threads_share_one_pool_of_connections(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_all_addresses_refusing_is_unreachable_and_names_each() -> None:
-    """Exit 7 with every address in the message."""
+    """If all addresses refuse, the error is exit 7 and names each address."""
 
     def refuse(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("Connection refused", request=request)
@@ -133,7 +133,7 @@ def broken(request: httpx.Request) -> httpx.Response:
 
 
 def test_a_change_is_sent_once_to_a_worker_that_answers() -> None:
-    """A question comes first; what was sent may have taken effect, and is not sent twice."""
+    """A change is sent only to a worker that answered a GET, and it is never sent twice."""
     network = Network(broken, "http://one:1", "http://two:2")
     network.client.create_connector("a", {})
     expected = [("GET", "one"), ("GET", "two"), ("POST", "two")]
@@ -149,7 +149,7 @@ def test_a_change_is_sent_once_to_a_worker_that_answers() -> None:
 
 
 def test_an_unanswered_idempotent_change_may_have_taken_effect() -> None:
-    """A DELETE without an answer was sent all the same; a PUT goes to the next address."""
+    """A DELETE without an answer has an unknown outcome; a PUT is repeated at the next address."""
 
     def answer(request: httpx.Request) -> httpx.Response:
         if request.method == "GET":
@@ -163,7 +163,7 @@ def test_an_unanswered_idempotent_change_may_have_taken_effect() -> None:
 
 
 def test_each_address_has_its_share_of_the_time() -> None:
-    """A request is limited by its own limit and by its share of what is left of the run."""
+    """A request is limited by its own limit and by its share of the run's remaining time."""
     allowed: list[float] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -183,7 +183,7 @@ def test_each_address_has_its_share_of_the_time() -> None:
 
 
 def test_no_request_outlives_the_time() -> None:
-    """A request without time is not sent; time is renewed after a question, but no deadline."""
+    """A request without time left is not sent; a renewal of the time keeps the deadline."""
     network = Network(lambda _: httpx.Response(200, json=[]), timeout_s=10)
     network.now = 10.0
     with pytest.raises(OutOfTime, match="GET /connectors was not sent") as caught:
@@ -203,7 +203,7 @@ def test_no_request_outlives_the_time() -> None:
 
 @cases("status", 502, 503, 504)
 def test_a_gateway_without_a_worker_moves_on(status: int) -> None:
-    """A proxy's error page is no answer of a worker while another address is left."""
+    """A proxy's error page leads to the next address; from the last address it is an error."""
 
     def answer(request: httpx.Request) -> httpx.Response:
         if request.url.host == "one":
@@ -216,7 +216,7 @@ def test_a_gateway_without_a_worker_moves_on(status: int) -> None:
 
 
 def test_a_rebalance_is_waited_out_within_the_time() -> None:
-    """With growing pauses at 409 and the 500 of reads; waiting would not make a name free."""
+    """A refusal by a rebalance is repeated after growing pauses; an existing name is not."""
     answers = iter([envelope(409, REBALANCE), envelope(500, REBALANCE_READ)])
     network = Network(lambda _: next(answers, httpx.Response(200, json={})))
     network.client.connector_config("a")
@@ -239,7 +239,7 @@ def test_a_rebalance_is_waited_out_within_the_time() -> None:
     (503, ExitCode.SERVER_ERROR),
 )  # fmt: skip
 def test_each_status_has_an_exit_code_and_the_workers_words(status: int, code: ExitCode) -> None:
-    """The message of Connect's error body is what the user reads."""
+    """Each status has its exit code, and the error has the message of Connect's error body."""
     network = Network(lambda _: envelope(status, "the worker's words"))
     with pytest.raises(PyconnectError, match="the worker's words") as caught:
         network.client.pause_connector("a")
@@ -247,7 +247,7 @@ def test_each_status_has_an_exit_code_and_the_workers_words(status: int, code: E
 
 
 def test_an_endpoint_an_older_worker_lacks_is_a_precondition() -> None:
-    """Exit 9 with the version that brought it, instead of `not found`."""
+    """An endpoint that the worker lacks is exit 9 with the Kafka version that introduced it."""
     network = Network(lambda _: envelope(404, "HTTP 404 Not Found"))
     with pytest.raises(PreconditionFailed, match=r"came with Kafka 3\.5 \(KIP-875\)"):
         network.client.stop_connector("a")
@@ -255,7 +255,7 @@ def test_an_endpoint_an_older_worker_lacks_is_a_precondition() -> None:
 
 @cases("answer", envelope(404, "HTTP 404 Not Found"), httpx.Response(404, html="<h1>nginx</h1>"))
 def test_a_wrong_path_of_the_address_is_shown_and_doubted(answer: httpx.Response) -> None:
-    """A worker's own 404 for it as well as that of another server."""
+    """A 404 below a path of the address leads to a hint that the path may be wrong."""
     network = Network(lambda _: answer, "http://one:8083/foo/")
     with pytest.raises(PyconnectError, match="GET http://one:8083/foo/connectors") as caught:
         network.client.connector_names()
@@ -279,7 +279,7 @@ def test_a_wrong_path_of_the_address_is_shown_and_doubted(answer: httpx.Response
 def test_an_answer_from_another_server_is_named_as_the_cause(
     response: httpx.Response, error: type[PyconnectError], text: str
 ) -> None:
-    """Somebody else's server is named as the cause, not a missing connector."""
+    """An answer that is not Kafka Connect's is an error of the server, not of the connector."""
     network = Network(lambda _: response)
     with pytest.raises(error, match=text):
         network.client.connector("a")
@@ -287,7 +287,7 @@ def test_an_answer_from_another_server_is_named_as_the_cause(
 
 @cases("name", "a b", "ü/ö", "50%", "a?b#c", "...", "+", "%2e")
 def test_names_are_encoded_whole(name: str) -> None:
-    """The server decodes exactly the name, for all characters."""
+    """A name is encoded so that the server decodes exactly that name."""
     network = Network(lambda _: httpx.Response(202))
     network.client.pause_connector(name)
     segments = network.sent[-1].url.raw_path.decode().split("/")
@@ -296,7 +296,7 @@ def test_names_are_encoded_whole(name: str) -> None:
 
 @cases("name", "", ".", "..")
 def test_names_that_lead_elsewhere_are_never_sent(name: str) -> None:
-    """`delete ..` must not become a DELETE of another resource."""
+    """A name such as `..` is refused, because a request would reach another resource."""
     network = Network(lambda _: httpx.Response(204))
     with pytest.raises(UsageError, match="cannot be a name"):
         network.client.delete_connector(name)
@@ -305,7 +305,7 @@ def test_names_that_lead_elsewhere_are_never_sent(name: str) -> None:
 
 @cases("name", " a", "a ", "a\n")
 def test_a_name_that_a_worker_would_cut_is_refused(name: str) -> None:
-    """It creates a connector of another name, and the given one is not there afterwards."""
+    """White space at the ends of a new name is refused, because a worker would remove it."""
     network = Network(lambda _: httpx.Response(201))
     with pytest.raises(UsageError, match="white space at the ends"):
         network.client.create_connector(name, {})
@@ -313,7 +313,7 @@ def test_a_name_that_a_worker_would_cut_is_refused(name: str) -> None:
 
 
 def test_white_space_that_workers_keep_is_part_of_a_name() -> None:
-    """Java's trim() cuts no further ones than a space and what is before it."""
+    """White space that Java's trim() keeps is part of a name."""
     name = "\xa0a\u3000"
     created = {"name": name, "config": {}, "tasks": [], "type": "source"}
 
@@ -327,7 +327,7 @@ def test_white_space_that_workers_keep_is_part_of_a_name() -> None:
 
 
 def test_the_verbose_trace_masks_secrets() -> None:
-    """Neither passwords of configurations nor credentials of addresses are printed."""
+    """The verbose trace shows neither passwords of configurations nor credentials of addresses."""
     network = Network(
         lambda _: envelope(400, "Connector config {db.password=s3cret, a=b} is bad"),
         "http://ops:s3cret@one:8083",
@@ -340,7 +340,7 @@ def test_the_verbose_trace_masks_secrets() -> None:
 
 
 def test_requests_of_the_admin_interface_go_to_its_own_address() -> None:
-    """With the credentials of that address, which no message shows."""
+    """Requests to the admin interface have the address and credentials of that interface."""
 
     def answer(request: httpx.Request) -> httpx.Response:
         if request.url.path == "/agent":
@@ -362,7 +362,7 @@ def test_requests_of_the_admin_interface_go_to_its_own_address() -> None:
 
 
 def test_credentials_of_an_address_go_to_that_address_only() -> None:
-    """The next address must not learn them."""
+    """The credentials in an address are not sent to the next address."""
     network = Network(only_two_answers, "http://ops:s3cret@one:1", "http://two:2")
     network.client.connector_names()
     assert network.sent[0].headers["authorization"].startswith("Basic ")
@@ -376,12 +376,12 @@ def test_credentials_of_an_address_go_to_that_address_only() -> None:
     ("http://[::1]:8083", "http://[::1]:8083"),
 )
 def test_addresses_are_completed(text: str, address: str) -> None:
-    """A bare host is http; a path in front of the API is kept."""
+    """An address without a scheme gets http, and its path is kept."""
     assert base_url(text) == (address, None)
 
 
 @cases("text", "ftp://host", "http://", "http://host:port", "http://host:99999")
 def test_an_invalid_address_is_a_usage_error(text: str) -> None:
-    """Exit 2 before anything is sent."""
+    """An invalid address is a usage error before the first request."""
     with pytest.raises(UsageError, match="not an address"):
         base_url(text)

@@ -46,7 +46,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 def test_history_lists_the_changes_of_a_connector(world: World) -> None:
-    """A table says what has changed; as JSON each has both configurations without secrets."""
+    """`history` lists the changes of one connector, and its JSON hides secrets."""
     world.put()
     world.put(topic="u")
     call_url(world.url, "PUT", "/connectors/other/config", "{}", JSON)
@@ -67,7 +67,7 @@ def test_history_lists_the_changes_of_a_connector(world: World) -> None:
 
 
 def test_rollback_gives_the_configuration_before_the_last_change(world: World) -> None:
-    """The secret is the one that the connector has now; a second rollback takes the first back."""
+    """`rollback` restores a configuration with the present secret, and can be rolled back."""
     world.put()
     world.put(topic="u", extra="x")
     world.put(topic="u", extra="x", **{"db.password": "new"})
@@ -82,7 +82,7 @@ def test_rollback_gives_the_configuration_before_the_last_change(world: World) -
 
 
 def test_rollback_refuses_a_secret_that_is_gone(world: World) -> None:
-    """Of a deleted connector: the key is named, and --set gives the value. Its state stays, too."""
+    """A deleted connector's secret needs --set, and the connector returns in its target state."""
     world.put()
     assert world.pyconnect("connectors", "stop", "c", "--yes").code == 0
     world.delete()
@@ -105,7 +105,7 @@ def test_rollback_refuses_a_secret_that_is_gone(world: World) -> None:
     (["c", "--to", "1"], "there was no connector c after change 1"),
 )
 def test_rollback_to_nothing_is_refused(world: World, arguments: list[str], text: str) -> None:
-    """Before its creation a connector had no configuration."""
+    """A rollback without an earlier configuration is exit 3."""
     world.put()
     if "1" in arguments:
         world.delete()
@@ -114,7 +114,7 @@ def test_rollback_to_nothing_is_refused(world: World, arguments: list[str], text
 
 
 def test_an_agent_without_a_journal_names_its_settings(tmp_path: Path) -> None:
-    """Both of them."""
+    """Without a journal on the agent, the error names the two settings that make one."""
     with serving(rest_config(), FakeHerder(), FakeAdmin()) as server:
         ended = Pyconnect(tmp_path, server.advertised_url.rstrip("/"))("journal", "list")
     assert ended.code != 0
@@ -122,7 +122,7 @@ def test_an_agent_without_a_journal_names_its_settings(tmp_path: Path) -> None:
 
 
 def test_a_value_that_is_hidden_in_part_has_to_agree_in_the_rest() -> None:
-    """A password in an address is not that of another host."""
+    """A secret inside a value is restored only if the rest of the value is the same."""
     recorded = {"url": "jdbc://[hidden]@host/db", "password": "[hidden]", "topic": "t"}
     stored = {"url": "jdbc://u:p@host/db", "password": "p"}
     assert with_secrets(recorded, stored) == ({**stored, "topic": "t"}, [])

@@ -1,4 +1,4 @@
-"""A wrong --kafka-bootstrap: said soon, with the address and the reason."""
+"""A wrong --kafka-bootstrap is reported soon, with the address and the reason."""
 
 import json
 import time
@@ -19,7 +19,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_limit_of_the_first_contact_is_not_the_runs(run: Run, connect: FakeConnect) -> None:
-    """`offsets lag` was silent for the whole --timeout; every command names the address."""
+    """The first contact with brokers has its own limit, which is shorter than --timeout."""
     connect.connectors["orders"].type = "sink"
     started = time.monotonic()
     outcome = run("offsets", "lag", "orders", "--kafka-bootstrap", NOBODY, code=7)

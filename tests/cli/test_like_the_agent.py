@@ -1,7 +1,7 @@
-"""Facts of Kafka that agent and command line know each for itself: both know the same.
+"""Facts of Kafka that agent and command line implement separately: both agree.
 
-What they share is in `pyconnect_clients`. The rest are bytes that one writes and the other reads,
-and settings that the agent gives its clients.
+Their common code is in `pyconnect_clients`. The rest are bytes that one writes and the other
+reads, and settings that the agent gives its clients.
 """
 
 from types import SimpleNamespace
@@ -47,7 +47,7 @@ SECURED = {**sasl("worker"), **sasl("writer", "producer.")}
 
 
 def test_the_agents_own_key_names_the_leaders_id_for_both() -> None:
-    """The command line reads it in the properties that the agent is configured with."""
+    """The command line derives the leader's transactional id from the agent's properties."""
     worker = distributed(agent_leader_transactional_id="other")
     shown = leader_transactional_id(worker.group_id, worker.originals)
     assert shown == worker.leader_transactional_id == "other"
@@ -56,7 +56,7 @@ def test_the_agents_own_key_names_the_leaders_id_for_both() -> None:
 @pytest.mark.parametrize("protocol", list(ProtocolVersion))
 @cases("own_leader_id", None, "other")
 def test_bytes_of_members_are_read(protocol: ProtocolVersion, own_leader_id: str | None) -> None:
-    """Its URL, and the leader's, whatever comes behind them."""
+    """The command line reads the URLs of member and leader from bytes that the agent wrote."""
     work = Work.of(["c"], [ConnectorTaskId("c", 0)])
     assignment = Assignment(
         version=protocol, leader="m-1", leader_url=URL, config_offset=7, assigned=work
@@ -89,12 +89,12 @@ def test_bytes_of_members_are_read(protocol: ProtocolVersion, own_leader_id: str
 
 @given(connector=NAMES, partition=st.dictionaries(NAMES, NAMES, max_size=2))
 def test_an_offset_key_names_its_connector(connector: str, partition: dict[str, str]) -> None:
-    """Orphans are told by the bytes that tasks wrote."""
+    """The command line finds the connector in the key of an offset that a task wrote."""
     assert connector_of(partition_key(connector, partition)) == connector
 
 
 def test_records_of_the_config_topic_are_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command line reads task count records and target states; a tombstone means STARTED."""
+    """The command line reads task counts and target states; a tombstone means STARTED."""
     written = [
         config_records.task_count_record("c", 3),
         config_records.target_state("paused", TargetState.PAUSED),
@@ -114,7 +114,7 @@ def test_records_of_the_config_topic_are_read_back(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_command_line_masks_the_agents_password_keys() -> None:
-    """The command line has names only; of the type PASSWORD it shows certificates alone."""
+    """The command line masks all password settings of the agent except certificates."""
     definitions = (
         DistributedConfig.definition(),
         source_config_def(PluginDefaults.none()),
@@ -128,7 +128,7 @@ def test_the_command_line_masks_the_agents_password_keys() -> None:
 
 @cases("role", Role.PRODUCER, Role.CONSUMER, Role.ADMIN)
 def test_clients_have_the_principals_of_the_agents_clients(role: Role) -> None:
-    """Only admin clients take the worker's credentials; overrides of a connector win."""
+    """The command line derives the same security settings for each client as the agent."""
     worker = distributed(**{name.replace(".", "_"): text for name, text in SECURED.items()})
     for config in ({}, sasl("own", f"{role.value}.override.")):
         real = acls.client_config(worker, role, config)

@@ -15,7 +15,7 @@ LEVELS = st.sampled_from(("DEBUG", "INFO", "ERROR"))
 
 @given(levels=st.dictionaries(NAMES, LEVELS), logger=NAMES, level=LEVELS)
 def test_every_logger_has_its_level_again(levels: dict[str, str], logger: str, level: str) -> None:
-    """The logger, those below it, and those whose names only begin alike."""
+    """After a temporary change every logger has its level from before the change."""
     first = initial_loggers(levels)
     before = {name: known.level for name, known in first.items()}
     now = set_level(first, logger, level, 1).loggers
@@ -26,7 +26,7 @@ def test_every_logger_has_its_level_again(levels: dict[str, str], logger: str, l
 
 
 def test_only_changed_levels_are_set_back() -> None:
-    """The parent first; a logger without a level gets that of its nearest ancestor."""
+    """Only loggers whose level changed are set back, parents before their children."""
     before = {"root": "INFO", "x": "ERROR", "x.a": "ERROR", "x.b": "TRACE"}
     assert levels_to_restore(before, "x", "DEBUG") == (("x", "ERROR"), ("x.b", "TRACE"))
     assert levels_to_restore(before, "root", "INFO") == (("x", "ERROR"), ("x.b", "TRACE"))

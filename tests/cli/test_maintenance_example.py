@@ -1,4 +1,4 @@
-"""The examples for cron: run as cron runs them, without a terminal and with a bare environment."""
+"""The examples for cron, run without a terminal and with a bare environment, as cron does."""
 
 import json
 import shlex
@@ -19,7 +19,7 @@ COMMAND = Path(sys.executable).parent / "pyconnect"
 
 @pytest.fixture
 def nightly(connect: FakeConnect) -> FakeConnect:
-    """`orders` is to start over each night."""
+    """Return a server where `orders` starts over each night."""
     orders = connect.connectors["orders"]
     orders.config["pyconnect.nightly"] = "start-over"
     orders.offsets = [{"partition": {"file": "a"}, "offset": {"position": 3}}]
@@ -27,7 +27,7 @@ def nightly(connect: FakeConnect) -> FakeConnect:
 
 
 def run_as_cron(home: Path, url: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run by /bin/sh -c in the home directory, without environment and stdin, as crond does."""
+    """Run the script as crond does: /bin/sh -c in the home directory, no environment, no stdin."""
     environment = {
         "HOME": str(home),
         "LOGNAME": "operator",
@@ -51,7 +51,7 @@ def run_as_cron(home: Path, url: str, **variables: str) -> subprocess.CompletedP
 
 
 def test_the_nightly_run_needs_no_terminal(nightly: FakeConnect, url: str, tmp_path: Path) -> None:
-    """Failed tasks run again, offsets are forgotten and backed up, each step left its summary."""
+    """The nightly run restarts failed tasks, resets offsets after a backup and prints summaries."""
     home = tmp_path / "home"
     metrics = tmp_path / "metrics"
     home.mkdir()
@@ -69,7 +69,7 @@ def test_the_nightly_run_needs_no_terminal(nightly: FakeConnect, url: str, tmp_p
 
 
 def test_an_unreachable_cluster_is_reported_on_stderr_and_by_the_exit_code(tmp_path: Path) -> None:
-    """Cron mails stderr; each step was tried."""
+    """A failure of the nightly run is on stderr, which cron mails, and every step is tried."""
     ended = run_as_cron(tmp_path, "http://127.0.0.1:9")
     assert ended.returncode == 7
     assert "restart_failed ended with exit code 7" in ended.stderr
@@ -77,7 +77,7 @@ def test_an_unreachable_cluster_is_reported_on_stderr_and_by_the_exit_code(tmp_p
 
 
 def test_the_crontabs_commands_are_commands(run: Run, connect: FakeConnect) -> None:
-    """Each is taken by the parser and needs no terminal; percent signs would end a line in cron."""
+    """The parser accepts the commands of the crontab, and no line has a percent sign."""
     lines = [
         line
         for line in (EXAMPLES / "crontab").read_text().splitlines()

@@ -12,7 +12,7 @@ from scripts.manual_pages import escaped, main_page, noun_page, pages
 
 
 def test_pages_are_of_nouns_and_hold_no_requests() -> None:
-    """Topics of help are on the first page; a line that begins with a dot would be one."""
+    """Each noun has a page, and a text never begins a line with a character of roff requests."""
     names = [name for name, _ in pages()]
     assert names[0] == "pyconnect.1"
     assert set(names[1:]) == {f"pyconnect-{noun.name}.1" for noun in NOUNS if noun.name != "help"}
@@ -22,7 +22,7 @@ def test_pages_are_of_nouns_and_hold_no_requests() -> None:
 
 
 def test_options_of_every_verb_are_on_the_first_page_only() -> None:
-    """With their variables and the exit codes."""
+    """Options of all verbs, with variables, and exit codes are on the first page only."""
     first = main_page()
     for option in GLOBAL_OPTIONS:
         assert escaped(option.flags[0]) in first
@@ -38,7 +38,7 @@ def test_options_of_every_verb_are_on_the_first_page_only() -> None:
 
 @pytest.mark.wire
 def test_every_page_is_shown_without_a_warning(tmp_path: Path) -> None:
-    """By groff, as `man` calls it."""
+    """groff formats every page without a warning."""
     groff = shutil.which("groff")
     assert groff is not None, "groff is not installed: apt-get install groff-base"
     for name, text in pages():

@@ -1,4 +1,4 @@
-"""Plans of offset changes, without a worker: what is sent, what is refused, what is read back."""
+"""Plans of offset changes, without a worker: sent requests, refusals, and read-back."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -68,7 +68,7 @@ POSITIONS = st.dictionaries(st.sampled_from("abcde"), st.integers(0, 3))
 
 @given(now=POSITIONS, before=POSITIONS)
 def test_a_restore_ends_in_the_snapshot(now: dict[str, int], before: dict[str, int]) -> None:
-    """Offsets stored meanwhile do not matter, and an empty difference sends no request."""
+    """A restore ends in the snapshot, and sends no request if there is no difference."""
     plan = plan_restore(view(now), entries(before))
     assert applied(plan) == by_key(entries(before))
     assert plan.needed == (now != before)
@@ -79,7 +79,7 @@ def test_a_restore_ends_in_the_snapshot(now: dict[str, int], before: dict[str, i
 def test_an_undo_names_partitions_with_later_changes(
     before: dict[str, int], left: dict[str, int], now: dict[str, int]
 ) -> None:
-    """Those partitions, and no other, lose what came after the change."""
+    """An undo names exactly the partitions that changed after the change that it takes back."""
     plan = plan_undo(view(now), entries(before), entries(left))
     assert plan.since is not None
     touched = {
@@ -93,7 +93,7 @@ def test_an_undo_names_partitions_with_later_changes(
 
 
 def test_an_undo_knows_changes_that_a_backup_can_show() -> None:
-    """Older backups cannot, which is another answer than none; 5.0 may stand for 5."""
+    """An undo of a backup without the later offsets does not know whether they were changed."""
     plan = plan_undo(view({"a": 1}), entries({"a": 2}), None)
     assert plan.since is None
     assert plan.to_json()["since"] is None
@@ -104,7 +104,7 @@ def test_an_undo_knows_changes_that_a_backup_can_show() -> None:
 
 @given(now=POSITIONS, wanted=st.dictionaries(st.sampled_from("abcde"), st.none() | st.integers(0)))
 def test_alter_touches_named_partitions(now: dict[str, int], wanted: dict[str, int | None]) -> None:
-    """The others keep their offsets, also when all that is stored is forgotten at once."""
+    """`alter` changes the given partitions and no other."""
     plan = plan_alter(view(now), entries(wanted), force=True)
     after = {**now, **wanted}
     kept = {name: position for name, position in after.items() if position is not None}
@@ -112,7 +112,7 @@ def test_alter_touches_named_partitions(now: dict[str, int], wanted: dict[str, i
 
 
 def test_a_plan_needs_the_stop_for_changes_only() -> None:
-    """It goes through STOPPED and back; equal offsets leave a running connector alone."""
+    """A plan with changes goes through STOPPED; a plan without changes needs no stop."""
     plan = plan_reset(view({"a": 1}, state="RUNNING"))
     assert plan.states == ("RUNNING", "STOPPED")
     assert replace(plan, resume=True).states == ("RUNNING", "STOPPED", "RUNNING")
@@ -120,7 +120,7 @@ def test_a_plan_needs_the_stop_for_changes_only() -> None:
 
 
 def test_a_reset_of_everything_is_sent_even_when_nothing_is_stored() -> None:
-    """A connector may keep offsets elsewhere."""
+    """A reset of everything is always sent, because a connector may keep offsets elsewhere."""
     plan = plan_reset(view({}))
     assert plan.everything
     assert plan.needed
@@ -128,7 +128,7 @@ def test_a_reset_of_everything_is_sent_even_when_nothing_is_stored() -> None:
 
 
 def test_a_partition_that_is_not_read_back_is_named() -> None:
-    """Another value, a missing one, one that should be gone; an equal float is no difference."""
+    """The first partition whose stored offset differs from the sent one is named; 2.0 equals 2."""
     plan = plan_alter(view({"a": 1, "b": 1}), entries({"a": 2, "b": None}))
     assert read_back_differs(plan, entries({"a": 2})) is None
     assert read_back_differs(plan, entries({"a": 1})) == '{"filename":"a"}'
@@ -139,14 +139,14 @@ def test_a_partition_that_is_not_read_back_is_named() -> None:
 
 
 def test_a_partition_is_the_same_in_any_order_of_its_members() -> None:
-    """Types count: text and number are two partitions."""
+    """The order of members does not matter for a partition; their types do."""
     assert partition_key({"a": 1, "b": "x"}) == partition_key({"b": "x", "a": 1})
     assert partition_key({"a": 1}) != partition_key({"a": "1"})
 
 
 @cases("after", {"o": 2}, None)
 def test_a_change_keeps_the_stored_order_of_members(after: dict[str, object] | None) -> None:
-    """A Java worker writes to exactly these bytes, and would make a second partition of others."""
+    """A change keeps the stored order of members, because a Java worker compares bytes."""
     stored = OffsetEntry(partition={"zone": "z", "place": "p"}, offset={"o": 1})
     wanted = OffsetEntry(partition={"place": "p", "zone": "z"}, offset=after)
     plan = plan_alter(replace(view({}), offsets=(stored,)), (wanted,))
@@ -162,7 +162,7 @@ MAPS = st.dictionaries(st.text(), JSON_VALUES, min_size=1)
 def test_the_body_that_is_sent_is_read_as_the_same_entries(
     pairs: list[tuple[dict[str, object], dict[str, object] | None]],
 ) -> None:
-    """A source's partitions and offsets may be any flat map."""
+    """A request's body is read as the same entries, for any flat maps of a source."""
     made = tuple(OffsetEntry(partition=p, offset=o) for p, o in pairs)
     if len(by_key(made)) == len(made):
         assert read_entries(offsets_body(made)["offsets"], "source", "here") == made
@@ -170,7 +170,7 @@ def test_the_body_that_is_sent_is_read_as_the_same_entries(
 
 @cases("text", "orders:0", "orders:0=", "orders=5", "{}={}", '{"a":1}', '{"a":1}=[]', "orders:x=5")
 def test_an_invalid_assignment_is_a_usage_error(text: str) -> None:
-    """Of a sink, where the short form is known."""
+    """An assignment that is neither TOPIC:NUMBER=OFFSET nor JSON is a usage error."""
     with pytest.raises(UsageError):
         parse_assignment(text, "sink")
 
@@ -184,7 +184,7 @@ def test_an_invalid_assignment_is_a_usage_error(text: str) -> None:
     ids=["NaN", "too large", "too many digits", "too deep"],
 )
 def test_json_that_python_cannot_hold_is_refused(text: str, reason: str) -> None:
-    """Numbers that JSON lacks or of thousands of digits, brackets without end: no traceback."""
+    """JSON with too large numbers or too deep nesting is a usage error without a traceback."""
     with pytest.raises(UsageError, match=reason):
         parse_json(text, "here")
     with pytest.raises(UsageError, match="not a whole number"):
@@ -214,14 +214,14 @@ def at(topic: str, partition: int, offset: int) -> OffsetEntry:
     (SeekTarget(to=SeekTo.TIME, number=1), [12, 5]),
 )
 def test_a_seek_stays_inside_the_topic(target: SeekTarget, expected: list[int]) -> None:
-    """A shift moves only what has an offset; a time after the last record is the end."""
+    """A seek stays inside the topic; a shift moves only partitions that have an offset."""
     at_time = {TopicPartition("t", 0): 12, TopicPartition("t", 1): None}
     found = seek_entries(target, [at("t", 0, 15)], RANGES, at_time)
     assert [entry.offset for entry in found] == [{"kafka_offset": n} for n in expected]
 
 
 def test_offsets_outside_their_topics_are_reported() -> None:
-    """Past the end, before the first record, of no partition; the end itself is inside."""
+    """Offsets past the end, before the first record or of unknown partitions are reported."""
     wanted = [at("t", 0, 20), at("t", 1, 6), at("u", 0, 0)]
     expected = ["t:1: 6 is past the end, 5", "Kafka has no partition u:0"]
     assert outside_topics(wanted, RANGES) == expected
@@ -229,12 +229,12 @@ def test_offsets_outside_their_topics_are_reported() -> None:
 
 
 def test_a_sinks_topics_are_those_configured_and_those_with_offsets() -> None:
-    """Blanks around the commas are no part of the names."""
+    """A sink's topics are those of `topics`, without blanks, and those with offsets."""
     assert sink_topics({"topics": "a, b,"}, [at("c", 0, 1)]) == {"a", "b", "c"}
     assert sink_topics({"topics.regex": "x.*"}, []) == set()
 
 
 def test_an_undo_is_never_doubted() -> None:
-    """Its offsets were stored once, however strange they look now."""
+    """A restore does not compare offsets with the stored ones, because they were stored before."""
     strange = (OffsetEntry(partition={"other": 1}, offset={"place": -1}),)
     assert plan_restore(view({"a": 1}), strange).action is Action.UNDO

@@ -16,7 +16,7 @@ __all__ = ["stored"]
 
 
 def test_reset_of_an_unknown_partition_changes_nothing(run: Run, connect: FakeConnect) -> None:
-    """Exit 3."""
+    """A reset of a partition without an offset is exit 3."""
     outcome = run("offsets", "reset", "broken", "-p", "t:0", "-p", "t:9", "--yes", code=3)
     assert "no offset of partition t:9" in outcome.err
     assert changes(connect) == []
@@ -25,7 +25,7 @@ def test_reset_of_an_unknown_partition_changes_nothing(run: Run, connect: FakeCo
 def test_a_state_directory_that_is_a_file_stops_the_change_before_anything(
     run: Run, connect: FakeConnect, environ: dict[str, str]
 ) -> None:
-    """Exit 9; --no-backup goes on without."""
+    """Without a directory for backups a change is exit 9, unless --no-backup is given."""
     Path(environ["XDG_STATE_HOME"]).write_text("")
     outcome = run("offsets", "reset", "orders", "--stop", "--yes", code=9)
     assert "a backup cannot be written" in outcome.err
@@ -37,7 +37,7 @@ def test_a_state_directory_that_is_a_file_stops_the_change_before_anything(
 def test_a_state_directory_that_is_another_one_elsewhere_stops_the_change(
     run: Run, connect: FakeConnect, environ: dict[str, str]
 ) -> None:
-    """As `~` is where neither HOME nor the user is known: the backup would not be found again."""
+    """A state directory whose path is not absolute is refused, because backups could be lost."""
     environ["XDG_STATE_HOME"] = "~/state"
     outcome = run("offsets", "reset", "orders", "--stop", "--yes", code=9)
     assert "not an absolute path" in outcome.err
@@ -48,7 +48,7 @@ def test_a_state_directory_that_is_another_one_elsewhere_stops_the_change(
 
 
 def test_an_older_worker_is_refused_with_the_needed_version(run: Run, connect: FakeConnect) -> None:
-    """Exit 9 and the Kafka version that brought the endpoint."""
+    """A worker without the endpoint is exit 9 with the Kafka version that introduced it."""
     connect.failures["GET /connectors/orders/offsets"] = [(404, "HTTP 404 Not Found")]
     assert "3.5 (KIP-875)" in run("offsets", "get", "orders", code=9).err
     connect.failures["PATCH /connectors/broken/offsets"] = [(405, "HTTP 405 Method Not Allowed")]
@@ -59,7 +59,7 @@ def test_an_older_worker_is_refused_with_the_needed_version(run: Run, connect: F
 def test_files_of_other_connectors_and_unfit_values_are_refused(
     run: Run, connect: FakeConnect, tmp_path: Path
 ) -> None:
-    """Exit 2 and the command that imports it; only primitive values can be stored."""
+    """A file of another connector or with values that are not primitive is refused."""
     stop(connect)
     file = tmp_path / "exported.json"
     assert run("offsets", "export", "orders", "-f", str(file)).code == 0
@@ -106,7 +106,7 @@ BAD_SINK_BODIES = {
 def test_offsets_that_a_worker_would_misread_are_refused_before_sending(
     run: Run, connect: FakeConnect, tmp_path: Path, reason: str
 ) -> None:
-    """Exit 2 with the reason; nothing was sent."""
+    """Offsets that the worker could read in another way are exit 2 before the first request."""
     file = tmp_path / "offsets.json"
     file.write_text(BAD_SINK_BODIES[reason])
     assert reason in run("offsets", "alter", "broken", "-f", str(file), "--yes", code=2).err
@@ -127,7 +127,7 @@ BAD_SOURCE_BODIES = {
 def test_offsets_unlike_the_stored_ones_need_force(
     run: Run, connect: FakeConnect, tmp_path: Path, reason: str
 ) -> None:
-    """A source's maps are its own: the user may know better."""
+    """Offsets unlike the stored ones need --force, because only the source knows its form."""
     stop(connect)
     file = tmp_path / "offsets.json"
     file.write_text(f'{{"offsets": {BAD_SOURCE_BODIES[reason]}}}')
@@ -149,7 +149,7 @@ REFUSED = "The connector does not support altering of offsets"
 def test_a_refused_change_leaves_the_connector_in_its_state(
     run: Run, connect: FakeConnect, before: str, method: str, command: tuple[str, ...]
 ) -> None:
-    """The change was refused, so the stop for the change is taken back."""
+    """If the worker refuses the change, the connector returns to its state before the stop."""
     connect.connectors["orders"].enter(before)
     connect.failures[f"{method} /connectors/orders/offsets"] = [(400, REFUSED)]
     ended = run("offsets", *command, "--yes", code=2)
@@ -161,7 +161,7 @@ def test_a_refused_change_leaves_the_connector_in_its_state(
 def test_a_backup_that_cannot_be_written_leaves_the_connector_in_its_state(
     run: Run, connect: FakeConnect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk may be full only when the backup is written."""
+    """If the backup cannot be written, the connector returns to its state before the stop."""
 
     def full(*_: object, **__: object) -> None:
         raise OutputLost("backups: cannot be written: No space left on device")
@@ -173,7 +173,7 @@ def test_a_backup_that_cannot_be_written_leaves_the_connector_in_its_state(
 
 
 def test_an_unknown_outcome_leaves_the_connector_stopped(run: Run, connect: FakeConnect) -> None:
-    """A part may be done: the user has to look before the tasks continue, also with --resume."""
+    """After an unknown outcome the connector stays STOPPED, also with --resume."""
     connect.failures["DELETE /connectors/orders/offsets"] = [(500, "broke in the middle")]
     ended = run("offsets", "reset", "orders", "--stop", "--resume", "--yes", code=10)
     assert connect.connectors["orders"].state == "STOPPED"
@@ -186,7 +186,7 @@ def test_an_unknown_outcome_leaves_the_connector_stopped(run: Run, connect: Fake
 def test_a_worker_that_changes_no_offsets_stops_no_connector(
     run: Run, connect: FakeConnect, dry_run: tuple[str, ...]
 ) -> None:
-    """Kafka 3.5 stops connectors and lists offsets; it came to change them with 3.6."""
+    """No connector is stopped on a worker before Kafka 3.6, which cannot change offsets."""
     connect.version = "3.5.2"
     ended = run("offsets", "reset", "orders", "--stop", "--resume", "--yes", *dry_run, code=9)
     assert "runs version 3.5.2" in ended.err

@@ -19,7 +19,7 @@ __all__ = ["stored"]
 
 
 def test_undo_can_itself_be_undone(run: Run, connect: FakeConnect, environ: dict[str, str]) -> None:
-    """Without an id it takes the newest change: after an undo, that undo."""
+    """An undo without an id takes back the newest change, which may be an undo."""
     before = connect.connectors["broken"].offsets
     assert run("offsets", "alter", "broken", "--set", "t:0=5", "--set", "t:1=6", "--yes").code == 0
     assert run("offsets", "undo", "--yes").code == 0
@@ -31,7 +31,7 @@ def test_undo_can_itself_be_undone(run: Run, connect: FakeConnect, environ: dict
 
 
 def test_undo_skips_failed_changes(run: Run, connect: FakeConnect, environ: dict[str, str]) -> None:
-    """A connector may refuse offsets with HTTP 500: what was changed before is then the newest."""
+    """An undo skips a change that failed without an effect."""
     sink = connect.connectors["broken"]
     before = sink.offsets
     assert run("offsets", "alter", "broken", "--set", "t:0=5", "--yes").code == 0
@@ -44,7 +44,7 @@ def test_undo_skips_failed_changes(run: Run, connect: FakeConnect, environ: dict
 
 
 def test_undo_takes_back_a_failed_change_that_did_something(run: Run, connect: FakeConnect) -> None:
-    """Part of it may have been done, or all of it after the worker had given its answer."""
+    """An undo takes back a failed change that has changed the stored offsets."""
     sink = connect.connectors["broken"]
     before = sink.offsets
     connect.failures["PATCH /connectors/broken/offsets"] = [(500, "Request timed out")]
@@ -67,7 +67,7 @@ def test_a_source_may_have_one_nameless_partition(
     tmp_path: Path,
     partition: dict[str, Any] | None,
 ) -> None:
-    """A connector that reads one thing needs no keys; its backup and its file are as good."""
+    """The empty and the null partition of a source can be reset, undone and altered."""
     stop(connect)
     stored.offsets = [{"partition": partition, "offset": {"position": 5}}]
     before = stored.offsets
@@ -84,7 +84,7 @@ def test_a_source_may_have_one_nameless_partition(
 
 
 def test_undo_without_a_question_keeps_later_changes(run: Run, connect: FakeConnect) -> None:
-    """Somebody may have changed them over REST, or the connector ran; --force goes over that."""
+    """An undo with --yes refuses to overwrite later changes, unless --force is given."""
     sink = connect.connectors["broken"]
     assert run("offsets", "alter", "broken", "--set", "t:0=5", "--yes").code == 0
     sink.offsets = [sink_entry("t", 0, 9), sink_entry("t", 1, 200), sink_entry("t", 2, 4)]
@@ -101,7 +101,7 @@ def test_undo_without_a_question_keeps_later_changes(run: Run, connect: FakeConn
     "change, after, later",
     # The snapshot is restored as it was, not merged.
     (("alter", "broken", "--set", "u:0=1", "--force"), 3, None),
-    # No offset is lost, whichever change gave the old offset back.
+    # The old offset is there already, so the undo loses no later change.
     (("reset", "broken"), 0, [sink_entry("t", 0, 100)]),
 )
 def test_undo_restores_exactly_what_was_there(
@@ -111,7 +111,7 @@ def test_undo_restores_exactly_what_was_there(
     after: int,
     later: list[dict[str, Any]] | None,
 ) -> None:
-    """Partitions that came later are forgotten; an old offset is no later change."""
+    """An undo deletes offsets of partitions that are not in the backup."""
     sink = connect.connectors["broken"]
     before = list(sink.offsets)
     assert run("offsets", *change, "--yes").code == 0
@@ -122,7 +122,7 @@ def test_undo_restores_exactly_what_was_there(
 
 
 def test_the_plan_of_an_undo_shows_what_it_overwrites(run: Run, connect: FakeConnect) -> None:
-    """A line that warns, and each such partition with what the change had left there."""
+    """The plan of an undo warns of later changes and shows each of their partitions."""
     assert run("offsets", "alter", "broken", "--set", "t:0=5", "--yes").code == 0
     connect.connectors["broken"].offsets = [sink_entry("t", 0, 9), sink_entry("t", 1, 200)]
     for options in (("--dry-run",), ("--dry-run", "--yes")):
@@ -137,7 +137,7 @@ def test_the_plan_of_an_undo_shows_what_it_overwrites(run: Run, connect: FakeCon
 def test_a_backup_of_an_earlier_version_is_undone_as_ever(
     run: Run, connect: FakeConnect, environ: dict[str, str]
 ) -> None:
-    """It does not say what its change left; the plan says that."""
+    """An undo of an earlier version's backup says that later changes are not known."""
     before = list(connect.connectors["broken"].offsets)
     assert run("offsets", "reset", "broken", "--yes").code == 0
     (file,) = backups(environ)
@@ -151,7 +151,7 @@ def test_a_backup_of_an_earlier_version_is_undone_as_ever(
 
 
 def test_missing_and_expired_backups_are_reported(run: Run, connect: FakeConnect) -> None:
-    """Exit 3 for both, exit 2 for what is no id; nothing was changed."""
+    """A missing or expired backup is exit 3, and a text that is not an id is exit 2."""
     outcome = run("offsets", "undo", "--yes")
     assert (outcome.code, "nothing to undo" in outcome.err) == (3, True)
     outcome = run("offsets", "undo", "20200101T000000000000Z-abcdef", "--yes")
@@ -163,7 +163,7 @@ def test_missing_and_expired_backups_are_reported(run: Run, connect: FakeConnect
 
 
 def test_undo_keeps_to_its_cluster(run: Run, connect: FakeConnect, environ: dict[str, str]) -> None:
-    """The same name may be another connector there."""
+    """A backup of another Kafka cluster is not restored, because names may be the same there."""
     assert run("offsets", "reset", "broken", "--yes").code == 0
     connect.cluster_id = "other"
     outcome = run("offsets", "undo", backups(environ)[0].stem, "--yes", code=9)
@@ -175,7 +175,7 @@ def test_undo_keeps_to_its_cluster(run: Run, connect: FakeConnect, environ: dict
 def test_undo_leaves_the_backups_of_another_connect_cluster_alone(
     run: Run, connect: FakeConnect, environ: dict[str, str]
 ) -> None:
-    """Two clusters on one Kafka: the newest change is the newest of the one that is asked."""
+    """An undo without an id does not take a backup of another Connect cluster."""
     assert run("offsets", "reset", "broken", "--yes").code == 0
     (file,) = backups(environ)
     document = json.loads(file.read_text())
@@ -207,12 +207,12 @@ def test_undo_leaves_the_backups_of_another_connect_cluster_alone(
 def test_connect_clusters_are_distinguished_by_group_else_by_workers(
     one: ConnectCluster, other: ConnectCluster, same: bool | None
 ) -> None:
-    """Backups of earlier versions name neither and belong to every cluster on that Kafka."""
+    """Connect clusters differ by their group, or without a known group by their workers."""
     assert one.is_same(other) is same
 
 
 def test_export_and_import_move_offsets(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
-    """The file names its origin; it is its owner's."""
+    """`import` restores the offsets that `export` wrote to a file with mode 0600."""
     file = tmp_path / "offsets.json"
     assert run("offsets", "export", "broken", "-f", str(file)).code == 0
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -223,7 +223,7 @@ def test_export_and_import_move_offsets(run: Run, connect: FakeConnect, tmp_path
 
 
 def test_another_class_needs_force(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
-    """So do another connector's name and, of a sink, another Kafka cluster; never another type."""
+    """Another class or Kafka cluster needs --force; offsets of the other type are refused."""
     file = tmp_path / "offsets.json"
     assert run("offsets", "export", "broken", "-f", str(file)).code == 0
     config = connect.connectors["broken"].config
@@ -241,7 +241,7 @@ def test_another_class_needs_force(run: Run, connect: FakeConnect, tmp_path: Pat
 
 
 def test_copy_gives_the_offsets_of_one_connector_to_another(run: Run, connect: FakeConnect) -> None:
-    """Of the same class; the source of the copy may run."""
+    """`copy` sets offsets of another connector of the same class, whose tasks may run."""
     stored = connect.connectors["orders"]
     copied = FakeConnector(config=dict(stored.config), state="STOPPED", tasks=[])
     connect.connectors["orders-2"] = copied
@@ -251,7 +251,7 @@ def test_copy_gives_the_offsets_of_one_connector_to_another(run: Run, connect: F
 
 
 def test_connectors_start_with_offsets(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
-    """STOPPED, then the offsets, then resumed; another class is refused before it is created."""
+    """A connector with offsets is created STOPPED, gets its offsets and is resumed."""
     file = tmp_path / "offsets.json"
     assert run("offsets", "export", "orders", "-f", str(file)).code == 0
     config = ("--set", "connector.class=org.example.FileSource", "--offsets-from", str(file))
@@ -270,7 +270,7 @@ def test_connectors_start_with_offsets(run: Run, connect: FakeConnect, tmp_path:
 def test_a_connector_whose_offsets_are_not_taken_stays_stopped(
     run: Run, connect: FakeConnect, tmp_path: Path
 ) -> None:
-    """It has done nothing yet, and the way on is told."""
+    """If the offsets of a new connector fail, it stays STOPPED and the error names the way on."""
     file = tmp_path / "offsets.json"
     assert run("offsets", "export", "orders", "-f", str(file)).code == 0
     connect.failures["PATCH /connectors/later/offsets"] = [(500, "no luck")]
@@ -283,7 +283,7 @@ def test_a_connector_whose_offsets_are_not_taken_stays_stopped(
 def test_copy_reaches_another_cluster_with_its_own_credentials(
     run: Run, connect: FakeConnect, environ: dict[str, str]
 ) -> None:
-    """Credentials of the first cluster do not go to the other; the undo names the context."""
+    """`copy` to another cluster does not send it the credentials of the first cluster."""
     stored = connect.connectors["orders"]
     copied = FakeConnector(config=dict(stored.config), state="STOPPED", tasks=[])
     elsewhere = FakeConnect(connectors={"orders": copied}, cluster_id="other")
@@ -303,7 +303,7 @@ def test_copy_reaches_another_cluster_with_its_own_credentials(
 def test_a_damaged_backup_hides_no_other_and_is_not_passed_over(
     run: Run, connect: FakeConnect, environ: dict[str, str]
 ) -> None:
-    """An undo of the one before it would take back another change; that one has to be named."""
+    """A damaged backup does not hide others, and an undo without an id does not skip it."""
     for offset in ("5", "6"):
         assert run("offsets", "alter", "broken", "--set", f"t:0={offset}", "--yes").code == 0
     older, newer = backups(environ)

@@ -1,4 +1,4 @@
-"""`pyconnect offsets get diff history seek lag`: what looks, and what needs Kafka."""
+"""`pyconnect offsets get diff history seek lag`: output, and the need of brokers."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ __all__ = ["stored"]
 
 
 def test_get_shows_partitions_and_offsets(run: Run, stored: FakeConnector) -> None:
-    """JSON of a source, topic and number of a sink; as JSON exactly the REST body."""
+    """The table shows partitions of sources as JSON and of sinks as TOPIC:NUMBER."""
     lines = run("offsets", "get", "orders").out.splitlines()
     assert lines[1].split() == ['{"filename":"a.txt"}', '{"position":30}']
     assert run("offset", "get", "broken").out.splitlines()[2].split() == ["t:1", "200"]
@@ -28,7 +28,7 @@ def test_get_shows_partitions_and_offsets(run: Run, stored: FakeConnector) -> No
 
 
 def test_get_shows_several_connectors(run: Run, stored: FakeConnector) -> None:
-    """By name or by a selection; as JSON, the REST body of each by its name."""
+    """Several connectors are a table with their names, or a JSON object with a body for each."""
     lines = run("offsets", "get", "orders", "broken").out.splitlines()
     assert [line.split()[0] for line in lines] == ["CONNECTOR", *["orders"] * 2, *["broken"] * 2]
     document = json.loads(run("offsets", "get", "--type", "source", "-o", "json").out)
@@ -37,7 +37,7 @@ def test_get_shows_several_connectors(run: Run, stored: FakeConnector) -> None:
 
 
 def test_export_writes_a_file_for_each_connector(run: Run, tmp_path: Path) -> None:
-    """Several do not fit into one file; each file can be imported again."""
+    """An export of several connectors needs --dir, and writes a file for each."""
     assert run("offsets", "export", "--all").code == 2
     directory = tmp_path / "saved"
     assert run("offsets", "export", "--all", "--dir", str(directory)).code == 0
@@ -47,14 +47,14 @@ def test_export_writes_a_file_for_each_connector(run: Run, tmp_path: Path) -> No
 
 
 def test_an_unwritable_file_has_its_own_exit_code(run: Run, tmp_path: Path) -> None:
-    """The command itself was correct."""
+    """An output file that cannot be written is exit 74, because the command itself was correct."""
     (tmp_path / "file").write_text("")
     outcome = run("offsets", "export", "orders", "-f", str(tmp_path / "file" / "below"), code=74)
     assert "cannot be written" in outcome.err
 
 
 def test_history_lists_the_newest_change_first(run: Run) -> None:
-    """With what was about to be done, and how many partitions are kept."""
+    """`history` lists changes with their kind and number of partitions, the newest first."""
     assert run("offsets", "alter", "broken", "--set", "t:0=5", "--yes").code == 0
     assert run("offsets", "reset", "broken", "--yes").code == 0
     rows = [line.split() for line in run("offsets", "history").out.splitlines()]
@@ -63,7 +63,7 @@ def test_history_lists_the_newest_change_first(run: Run) -> None:
 
 
 def test_a_difference_is_a_negative_answer(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
-    """Exit 1 and the partitions; exit 0 without a difference."""
+    """A difference is exit 1 with its partitions, and no difference is exit 0."""
     file = tmp_path / "offsets.json"
     assert run("offsets", "export", "broken", "-f", str(file)).code == 0
     assert run("offsets", "diff", "broken", "-f", str(file)).code == 0
@@ -74,13 +74,13 @@ def test_a_difference_is_a_negative_answer(run: Run, connect: FakeConnect, tmp_p
 
 @cases("verb", ("seek", "broken", "--to-earliest"), ("lag", "broken"))
 def test_verbs_say_they_need_kafka(run: Run, connect: FakeConnect, verb: tuple[str, ...]) -> None:
-    """Exit 9 and how to give the brokers."""
+    """A verb that needs brokers is exit 9 with a hint at --kafka-bootstrap."""
     assert "--kafka-bootstrap" in run("offsets", *verb, code=9).err
     assert changes(connect) == []
 
 
 def test_a_seek_has_one_target_on_known_brokers(run: Run, connect: FakeConnect) -> None:
-    """None, two, or a wrong time: exit 2. Silent brokers: exit 7, without a request."""
+    """A seek without exactly one target is exit 2; brokers that do not answer are exit 7."""
     for flags in ((), ("--to-earliest", "--to-latest"), ("--to-datetime", "yesterday")):
         assert run("offsets", "seek", "broken", *flags).code == 2
     where = ("--kafka-bootstrap", "127.0.0.1:1", "--timeout", "1s", "--yes")
@@ -94,7 +94,7 @@ def test_a_seek_has_one_target_on_known_brokers(run: Run, connect: FakeConnect) 
 def test_one_unreadable_connector_does_not_hide_the_others(
     run: Run, connect: FakeConnect, command: tuple[str, ...], status: int
 ) -> None:
-    """It is named, the others are shown or written, and the exit code is 8."""
+    """A connector whose offsets cannot be read is named, the others are printed: exit 8."""
     connect.failures["GET /connectors/broken/offsets"] = [(status, "topic not readable")]
     ended = run("offsets", *command, "--all", code=8)
     assert "error: broken: " in ended.err
@@ -104,7 +104,7 @@ def test_one_unreadable_connector_does_not_hide_the_others(
 
 
 def test_connectors_that_fail_alike_keep_the_exit_code(run: Run, connect: FakeConnect) -> None:
-    """A worker without the endpoint fails for each of them: exit 9, once."""
+    """If all connectors fail for the same reason, the error has its own exit code."""
     for name in connect.connectors:
         connect.failures[f"GET /connectors/{name}/offsets"] = [(404, "HTTP 404 Not Found")]
     ended = run("offsets", "get", "--all", code=9)
@@ -113,7 +113,7 @@ def test_connectors_that_fail_alike_keep_the_exit_code(run: Run, connect: FakeCo
 
 
 def test_lags_are_shown(run: Run, connect: FakeConnect, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One whose offsets cannot be read is named, exit 8."""
+    """`lag` shows the sinks that it can read and names the others: exit 8."""
     other = FakeConnector(config={"name": "late"}, type="sink", offsets=[sink_entry("t", 0, 1)])
     connect.connectors["late"] = other
     connect.failures["GET /connectors/broken/offsets"] = [(500, "topic not readable")]

@@ -15,13 +15,13 @@ from tests.support.fakes.connect_server import FakeConnect
 
 
 def change(before: object, after: object) -> OffsetChange:
-    """A change of one partition."""
+    """Return a change of one partition."""
     partition = {"kafka_topic": "t", "kafka_partition": 0}
     return OffsetChange(partition=partition, before=before, after=after)  # type: ignore[arg-type]
 
 
 def test_only_a_sinks_offsets_are_counted() -> None:
-    """Back is negative; a source's offset has no number."""
+    """Only a sink's offsets have a number of records, negative for a move back."""
     assert advanced(change({"kafka_offset": 3}, {"kafka_offset": 10})) == 7
     assert advanced(change({"kafka_offset": 10}, {"kafka_offset": 3})) == -7
     assert advanced(change(None, {"kafka_offset": 3})) is None
@@ -29,7 +29,7 @@ def test_only_a_sinks_offsets_are_counted() -> None:
 
 
 def moving(connect: FakeConnect, *offsets: int) -> Callable[[], None]:
-    """Move the sink's offset each time it has been read; returns what waits for the end."""
+    """Move the sink's offset after each read; return a function that waits for the end."""
 
     def reads() -> int:
         return connect.requests.count("GET /connectors/broken/offsets")
@@ -47,7 +47,7 @@ def moving(connect: FakeConnect, *offsets: int) -> Callable[[], None]:
 
 @pytest.mark.wire
 def test_each_change_is_a_line(run: Run, connect: FakeConnect) -> None:
-    """First what is stored, then what moves, with its rate; it ends with --timeout, exit 0."""
+    """The first lines are the stored offsets; each later change is a line with its rate."""
     connect.connectors["broken"].offsets = [sink_entry("t", 0, 5), sink_entry("t", 1, 9)]
     join = moving(connect, 25)
     outcome = run("offsets", "get", "broken", "--watch", "--interval", "50ms", "--timeout", "4s")
@@ -61,7 +61,7 @@ def test_each_change_is_a_line(run: Run, connect: FakeConnect) -> None:
 
 @pytest.mark.wire
 def test_a_change_is_an_object_for_programs(run: Run, connect: FakeConnect) -> None:
-    """One on each line, None before the first."""
+    """-o ndjson prints an object for each change, whose `before` is null at first."""
     connect.connectors["broken"].offsets = [sink_entry("t", 0, 5)]
     watch = ("offsets", "get", "broken", "--watch", "--interval", "50ms", "--timeout", "3s")
     (line,) = run(*watch, "-o", "ndjson").out.splitlines()
@@ -72,5 +72,5 @@ def test_a_change_is_an_object_for_programs(run: Run, connect: FakeConnect) -> N
 
 @pytest.mark.wire
 def test_a_connector_that_does_not_exist_is_exit_3(run: Run) -> None:
-    """As without --watch."""
+    """An unknown connector is exit 3 also with --watch."""
     assert run("offsets", "get", "brokne", "--watch").code == 3

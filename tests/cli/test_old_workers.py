@@ -26,7 +26,7 @@ def posts(connect: FakeConnect) -> list[str]:
 
 
 def test_tasks_of_a_worker_before_3_0_are_restarted_one_by_one(run: Run, old: FakeConnect) -> None:
-    """It ignores `includeTasks` and answers 204, as for a restart of the connector alone."""
+    """A worker before 3.0 ignores `includeTasks`, so tasks are restarted one by one."""
     ended = run("connectors", "restart", "broken")
     assert (ended.code, ended.out) == (0, "broken: restarted (connector, task 0, task 1)\n")
     assert old.connectors["broken"].tasks == ["RUNNING", "RUNNING"]
@@ -38,7 +38,7 @@ def test_tasks_of_a_worker_before_3_0_are_restarted_one_by_one(run: Run, old: Fa
 
 
 def test_only_failed_restarts_nothing_else_before_3_0(run: Run, old: FakeConnect) -> None:
-    """The flag would be ignored; the request for the connector alone has always been there."""
+    """A worker before 3.0 ignores `onlyFailed`, so failed instances are restarted one by one."""
     ended = run("connectors", "restart", "--all", "--only-failed", code=0)
     assert "broken: restarted (task 1)\n" in ended.out
     assert "orders: restarted (nothing had failed)\n" in ended.out
@@ -60,7 +60,7 @@ def test_only_failed_restarts_nothing_else_before_3_0(run: Run, old: FakeConnect
     ("trunk", (10**9, 0)),
 )
 def test_versions_are_compared_as_numbers(text: str, version: tuple[int, int]) -> None:
-    """An unknown text counts as the latest."""
+    """Versions are compared as numbers, and an unknown text counts as the latest."""
     assert kafka_version(text) == version
 
 
@@ -76,7 +76,7 @@ def test_versions_are_compared_as_numbers(text: str, version: tuple[int, int]) -
 def test_a_java_worker_gets_no_change_that_it_could_forward_to_another_connector(
     run: Run, connect: FakeConnect, name: str, command: tuple[str, ...]
 ) -> None:
-    """A follower decodes the name: of `semi;colon` it would delete `semi`."""
+    """A Java follower decodes names when it forwards: it could change `semi` for `semi;colon`."""
     connect.connectors[name] = FakeConnector(config={"name": name}, state="STOPPED", tasks=[])
     ended = run(*(word.replace("NAME", name) for word in command))
     assert ended.code == ExitCode.PRECONDITION, ended.err
@@ -87,7 +87,7 @@ def test_a_java_worker_gets_no_change_that_it_could_forward_to_another_connector
 def test_an_agent_forwards_every_name_as_it_is(
     run: Run, connect: FakeConnect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The names are refused for Java workers only, and not for a state, which any worker writes."""
+    """An agent forwards every name as it is, and any worker writes states of every name."""
     connect.connectors["semi;colon"] = FakeConnector(config={"name": "semi;colon"})
     for verb in ("pause", "resume", "stop"):
         assert run("connectors", verb, "semi;colon").code == 0
@@ -101,7 +101,7 @@ def test_an_agent_forwards_every_name_as_it_is(
 def test_a_name_that_no_path_carries_is_not_created(
     run: Run, connect: FakeConnect, tmp_path: Path, name: str, code: int, verb: tuple[str, ...]
 ) -> None:
-    """The connector could be neither seen nor deleted."""
+    """A name that no path can carry is not created: it could be neither shown nor deleted."""
     file = tmp_path / "c.json"
     file.write_text(f'{{"name": "{name}", "connector.class": "C"}}')
     given = (name,) if verb[0] == "create" else ("-f", str(file), "--yes")
@@ -110,7 +110,7 @@ def test_a_name_that_no_path_carries_is_not_created(
 
 
 def test_a_deletion_is_read_back(run: Run, connect: FakeConnect) -> None:
-    """A worker's 204 is not the proof."""
+    """A deletion is read back, because the worker's answer does not prove it."""
     connect.failures["DELETE /connectors/orders"] = [(200, "")]
     ended = run("connectors", "delete", "orders", "--yes", "--timeout", "2s")
     assert ended.code == ExitCode.SERVER_ERROR
@@ -119,7 +119,7 @@ def test_a_deletion_is_read_back(run: Run, connect: FakeConnect) -> None:
 
 @cases("verb", ("kill", "--yes"), ("restart",), ("stacks",), ("describe",))
 def test_a_connector_is_no_task(run: Run, connect: FakeConnect, verb: tuple[str, ...]) -> None:
-    """`t-1` is task 1 of `t` only if no connector is named so."""
+    """`t-1` is task 1 of `t` only if no connector has the name `t-1`."""
     connect.connectors["t-1"] = FakeConnector(config={"name": "t-1"})
     connect.connectors["t"] = FakeConnector(config={"name": "t"}, tasks=["RUNNING"] * 2)
     ended = run("tasks", verb[0], "t-1", *verb[1:])
@@ -132,14 +132,14 @@ def test_a_connector_is_no_task(run: Run, connect: FakeConnect, verb: tuple[str,
 
 @cases("text", "t/²", "t/" + "9" * 5000, "t/", "/1", "t")
 def test_a_number_of_a_task_has_decimal_digits(run: Run, text: str) -> None:
-    """Other digits of Unicode are not numbers here, and a long number is no internal error."""
+    """A task's number has decimal ASCII digits; any other text is a usage error."""
     ended = run("tasks", "describe", text)
     assert ended.code == ExitCode.USAGE
     assert "is not the name of a task" in ended.err
 
 
 def test_a_patch_before_3_8_is_read_merged_and_replaced(run: Run, old: FakeConnect) -> None:
-    """GET and PUT of the configuration do the same there."""
+    """Before 3.8 a patch is a GET and a PUT of the configuration."""
     old.failures["PATCH /connectors/orders/config"] = [(405, "HTTP 405 Method Not Allowed")]
     run("connectors", "patch", "orders", "--set", "a=b", "--unset", "team", code=0)
     config = old.connectors["orders"].config
@@ -147,7 +147,7 @@ def test_a_patch_before_3_8_is_read_merged_and_replaced(run: Run, old: FakeConne
 
 
 def test_a_patch_that_a_later_worker_lacks_is_not_replaced(run: Run, connect: FakeConnect) -> None:
-    """The address is then not a worker's."""
+    """A later worker that refuses PATCH is probably not a worker, so no PUT follows."""
     connect.failures["PATCH /connectors/orders/config"] = [(405, "HTTP 405 Method Not Allowed")]
     assert run("connectors", "patch", "orders", "--set", "a=b").code == ExitCode.PRECONDITION
     assert "PUT /connectors/orders/config" not in connect.requests
@@ -155,7 +155,7 @@ def test_a_patch_that_a_later_worker_lacks_is_not_replaced(run: Run, connect: Fa
 
 @cases("status", 400, 500)
 def test_an_initial_state_needs_3_7(run: Run, old: FakeConnect, status: int) -> None:
-    """Not with the text of the worker's JSON library."""
+    """An initial state before 3.7 is exit 9 with the needed version and no JSON error."""
     text = (
         'Unrecognized field "initial_state" (class org.apache.kafka.connect.runtime.rest.entities'
         ".CreateConnectorRequest), not marked as ignorable (2 known properties: ..."
@@ -168,7 +168,7 @@ def test_an_initial_state_needs_3_7(run: Run, old: FakeConnect, status: int) -> 
 
 
 def test_a_scope_that_the_worker_ignores_is_refused(run: Run, old: FakeConnect) -> None:
-    """It would set its own level and no other worker's."""
+    """--scope cluster before 3.7 is refused, because the worker would set only its own level."""
     ended = run("loggers", "set", "org.x", "DEBUG", "--scope", "cluster")
     assert ended.code == ExitCode.PRECONDITION
     assert "org.x" not in old.loggers
@@ -191,7 +191,7 @@ class Groups:
 def test_a_sinks_offsets_before_3_5_are_those_of_its_group(
     environ: dict[str, str], url: str, old: FakeConnect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """REST does not have them, Kafka does; a group in another Kafka is not looked for here."""
+    """Before 3.5 a sink's offsets are read from its group, if that is on the workers' Kafka."""
     monkeypatch.setattr("pyconnect_cli.offsets.stored.ConsumerGroups", Groups)
     missing = [(404, "HTTP 404 Not Found")] * 3
     old.failures["GET /connectors/broken/offsets"] = missing
@@ -209,7 +209,7 @@ def test_a_sinks_offsets_before_3_5_are_those_of_its_group(
 
 
 def test_sinks_without_a_known_lag_are_not_no_sinks(run: Run, old: FakeConnect) -> None:
-    """`status` says why it does not know."""
+    """If lags are not known, `status` says so and does not report that there are no sinks."""
     old.connectors["broken"].type = "sink"
     old.failures["GET /connectors/broken/offsets"] = [(404, "HTTP 404 Not Found")]
     ended = run("status", "--kafka-bootstrap", "127.0.0.1:1", "--timeout", "10s")
@@ -218,7 +218,7 @@ def test_sinks_without_a_known_lag_are_not_no_sinks(run: Run, old: FakeConnect) 
 
 
 def test_a_group_with_members_is_no_orphan() -> None:
-    """It has a sink that runs, in another Connect cluster."""
+    """A group with members belongs to a sink of another Connect cluster and is not an orphan."""
     partitions = {TopicPartition("t", 0): 4}
     groups = [
         SinkGroup(group=f"connect-{state.lower()}", state=state, offsets=partitions)

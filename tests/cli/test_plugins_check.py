@@ -17,7 +17,7 @@ MK_SET = ("org.apache.kafka.common.utils.Utils", "mkSet", "([Ljava/lang/Object;)
 
 @pytest.fixture
 def plugins(tmp_path: Path) -> Path:
-    """A plugin path with a connector for releases up to 4.3 and one for all."""
+    """Return a plugin path with a connector for releases up to 4.3 and one for all releases."""
     old = class_file("a.Old", SOURCE_CONNECTOR, names=(SANITIZER,))
     make_jar(tmp_path / "plugins" / "old" / "old.jar", {"a.Old": old})
     new = class_file("a.New", SOURCE_CONNECTOR)
@@ -26,7 +26,7 @@ def plugins(tmp_path: Path) -> Path:
 
 
 def test_each_location_has_the_releases_that_it_runs_with(run: Run, plugins: Path) -> None:
-    """The class that a release lacks is named with its user; one release is enough."""
+    """Each location has the releases that it can run with, and the names that a release lacks."""
     code, out, _ = run("plugins", "check", str(plugins), address=None)
     assert code == 0
     rows = [line.split()[:4] for line in out.splitlines()[1:]]
@@ -44,7 +44,7 @@ def test_each_location_has_the_releases_that_it_runs_with(run: Run, plugins: Pat
 
 
 def test_the_plugin_path_of_a_worker_is_checked(run: Run, plugins: Path, tmp_path: Path) -> None:
-    """Its file is read, no worker is asked."""
+    """--worker checks the plugin.path of a worker's file without a request."""
     file = tmp_path / "worker.properties"
     file.write_text(f"plugin.path={plugins}\n")
     code, out, _ = run("plugins", "check", "--worker", str(file), "-o", "name", address=None)
@@ -53,7 +53,7 @@ def test_the_plugin_path_of_a_worker_is_checked(run: Run, plugins: Path, tmp_pat
 
 
 def test_a_directory_of_jars_is_one_location(run: Run, tmp_path: Path) -> None:
-    """No release has both what the one and what the other jar needs."""
+    """Jars in one directory are one location: a release must have the needs of all of them."""
     both = tmp_path / "both"
     make_jar(both / "a.jar", {"a.A": class_file("a.A", SOURCE_CONNECTOR, uses=[MK_SET])})
     newer = ("org.apache.kafka.common.metrics.Monitorable",)
@@ -65,7 +65,7 @@ def test_a_directory_of_jars_is_one_location(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_plugin_that_needs_an_older_kafka_than_all_is_named(run: Run, tmp_path: Path) -> None:
-    """It fails with each release, whatever is asked for."""
+    """A plugin that no known release can run is reported, whichever release is asked for."""
     used = ("org.apache.kafka.common.utils.SystemTime", "<init>", "()V")
     make_jar(tmp_path / "old.jar", {"a.A": class_file("a.A", SOURCE_CONNECTOR, uses=[used])})
     for arguments in ((), ("--kafka", "4.4")):
@@ -87,7 +87,7 @@ def test_a_plugin_that_needs_an_older_kafka_than_all_is_named(run: Run, tmp_path
     ((), 3, "no Java plugins to check"),
 )
 def test_unchecked_is_an_error(run: Run, arguments: tuple[str, ...], code: int, text: str) -> None:
-    """With the way out."""
+    """If nothing can be checked, the error says why."""
     ended = run("plugins", "check", *arguments, address=None)
     assert ended[0] == code
     assert text in ended[2]

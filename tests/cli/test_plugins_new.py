@@ -19,7 +19,7 @@ def run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.wire
 def test_a_new_project_passes_its_tests(tmp_path: Path) -> None:
-    """Also mypy in strict mode, and the self-check of both connectors."""
+    """A new project passes its tests, mypy in strict mode, and the self-check."""
     done = run(PYCONNECT, "plugins", "new", "order-events", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "cd order-events && pip install -e . && pytest" in done.stdout
@@ -40,7 +40,7 @@ def test_a_new_project_passes_its_tests(tmp_path: Path) -> None:
 
 @pytest.mark.wire
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
-    """A directory of that name, and a name that is no name, are refused."""
+    """An existing directory or a name that is not valid is refused."""
     (tmp_path / "mine").mkdir()
     refused = {
         "mine": "mine exists",

@@ -1,4 +1,4 @@
-"""`pyconnect plugins test`: the self-check's answer as a command's."""
+"""`pyconnect plugins test`: the result of the self-check as output and exit code."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ def config_file(directory: Path, **config: str) -> str:
 
 
 def test_a_plugin_that_works_exits_with_zero(run: Run, tmp_path: Path) -> None:
-    """No worker is asked; every step is listed."""
+    """A plugin that works is exit 0 with a row for each step, without a worker."""
     file = config_file(
         tmp_path, **{"connector.class": "FileStreamSink", "file": str(tmp_path / "out")}
     )
@@ -31,7 +31,7 @@ def test_a_plugin_that_works_exits_with_zero(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_failed_step_exits_with_one_and_says_so(run: Run, tmp_path: Path) -> None:
-    """The answer is negative: exit code 1; JSON holds the steps all the same."""
+    """A failed step is exit 1, and JSON has the steps up to it."""
     file = config_file(tmp_path, **{"connector.class": "Datagen", "topic": "t"})
     code, out, err = run("plugins", "test", "Datagen", "-f", file, "-o", "json", address=None)
     assert code == 1
@@ -80,7 +80,7 @@ class Harmful(Transformation):
 def test_the_step_at_which_a_plugin_ends_the_process_or_hangs_is_named(
     run: Run, tmp_path: Path, how: str, step: str, detail: str
 ) -> None:
-    """The steps before it are kept; where it hangs or crashes the plugin's stack is shown."""
+    """The step where the plugin ends, crashes or blocks the process is named, with its stack."""
     directory = tmp_path / "plugins" / "one"
     directory.mkdir(parents=True)
     (directory / "harmful.py").write_text(HARMFUL)

@@ -17,7 +17,7 @@ PROJECT = Path("pyconnect.toml")
 
 @pytest.fixture
 def stranger() -> FakeConnect:
-    """A server that tries to collect the user's password."""
+    """Return a server that tries to collect the user's password."""
     return FakeConnect(connectors={"bait": FakeConnector(config={"name": "bait"})})
 
 
@@ -34,7 +34,7 @@ def make_context(run: Run, url: str, *arguments: str) -> None:
 def test_a_project_file_cannot_send_the_users_password_to_another_address(
     run: Run, url: str, strange_url: str, stranger: FakeConnect
 ) -> None:
-    """The address of a project's defaults would come before that of the user's context."""
+    """Without trust, the address in a project file would receive the user's password."""
     make_context(run, url, "--username", "ops", "--password", "hunter2")
     PROJECT.write_text(f'[defaults]\nurls = ["{strange_url}"]\n')
     outcome = run("connectors", "list", address=None, code=2)
@@ -61,14 +61,14 @@ def test_a_project_file_cannot_send_the_users_password_to_another_address(
     ('current = "p"\n[contexts.p]\npassword_command = "touch ran"', "contexts.p"),
 )
 def test_an_untrusted_file_may_not_decide(run: Run, table: str, named: str) -> None:
-    """Other keys than those of presentation are refused by name, also beside an option."""
+    """An untrusted file may set only keys of presentation; others are refused by name."""
     PROJECT.write_text(table + "\n")
     assert f"may not set {named}" in run("connectors", "list", code=2).err
     assert not Path("ran").exists()
 
 
 def test_an_untrusted_file_may_choose_a_context_and_a_format(run: Run, url: str) -> None:
-    """The context is the user's own."""
+    """An untrusted file may choose one of the user's contexts and an output format."""
     run("context", "set", "prod", "--url", url, address=None)
     PROJECT.write_text('current = "prod"\n[defaults]\noutput = "name"\nno_headers = true\n')
     outcome = run("connectors", "list", address=None)
@@ -76,7 +76,7 @@ def test_an_untrusted_file_may_choose_a_context_and_a_format(run: Run, url: str)
 
 
 def test_a_trusted_file_may_not_change(run: Run, url: str, environ: dict[str, str]) -> None:
-    """The record is private; a changed file is refused again, and so is one whose trust ended."""
+    """A trusted file that was changed, or whose trust was withdrawn, is refused."""
     PROJECT.write_text(f'current = "p"\n[contexts.p]\nurls = ["{url}"]\npassword_env = "NAMED"\n')
     environ["NAMED"] = "s3cret"
     trusted = run("config", "trust", address=None, code=0)
@@ -97,7 +97,7 @@ def test_a_trusted_file_may_not_change(run: Run, url: str, environ: dict[str, st
 
 
 def test_trust_belongs_to_one_place(run: Run, url: str) -> None:
-    """The same content elsewhere is another file; exit 2 for another name, 3 for none."""
+    """Trust is given to a file at its path: the same content elsewhere is not trusted."""
     text = f'[contexts.p]\nurls = ["{url}"]\n'
     PROJECT.write_text(text)
     other = Path("other")
@@ -115,7 +115,7 @@ def test_trust_belongs_to_one_place(run: Run, url: str) -> None:
 
 
 def test_trusting_shows_no_secret_and_no_control_sequence(run: Run) -> None:
-    """The shown text comes from a file that the user has not trusted yet."""
+    """`config trust` shows the keys of a file without secrets and control characters."""
     PROJECT.write_text('[contexts.p]\nurls = ["http://u:hunter2@h:1"]\npassword = "s3cret"\n')
     PROJECT.chmod(0o600)
     outcome = run("config", "trust", address=None, code=0)
@@ -133,7 +133,7 @@ def test_trusting_shows_no_secret_and_no_control_sequence(run: Run) -> None:
 def test_the_tab_key_asks_no_address_of_an_untrusted_file(
     run: Run, tab: Tab, url: str, strange_url: str, stranger: FakeConnect
 ) -> None:
-    """The same rule as a command's; the names of the file's contexts are not offered either."""
+    """Completion does not send a request to an address from an untrusted file."""
     make_context(run, url)
     PROJECT.write_text(f'current = "p"\n[contexts.p]\nurls = ["{strange_url}"]\n')
     assert tab("connectors") == []
@@ -145,7 +145,7 @@ def test_the_tab_key_asks_no_address_of_an_untrusted_file(
 def test_the_tab_key_runs_no_command_for_a_secret(
     run: Run, tab: Tab, connect: FakeConnect, url: str, option: str
 ) -> None:
-    """A cluster that wants credentials is not asked."""
+    """Completion sends no request if the credentials come from a command."""
     make_context(run, url, option, "touch ran")
     assert tab("connectors") == []
     assert connect.requests == []
@@ -156,7 +156,7 @@ def test_the_tab_key_runs_no_command_for_a_secret(
 def test_the_tab_key_offers_what_the_last_command_saw(
     run: Run, tab: Tab, connect: FakeConnect, url: str, option: str
 ) -> None:
-    """Names of a cluster that wants credentials come from commands."""
+    """Completion offers the names that the last command saw if a cluster needs credentials."""
     make_context(run, url, option, "hunter2")
     assert tab("connectors") == []
     assert run("connectors", "list", address=None).code == 0

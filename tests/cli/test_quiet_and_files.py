@@ -1,4 +1,4 @@
-"""`-q`, exported directories, stored options, and views that name the same thing alike."""
+"""`-q`, exported directories, stored options, and the version of agents."""
 
 import json
 from pathlib import Path
@@ -23,13 +23,13 @@ from tests.support.fakes.connect_server import FakeConnect
     ("context", "set", "c", "--url", "http://one:8083"),
 )
 def test_quiet_commands_print_nothing_on_success(run: Run, command: tuple[str, ...]) -> None:
-    """A cron job sends mail for every line."""
+    """A successful command with -q prints nothing, because cron mails every line."""
     ended = run(*command, "-q")
     assert (ended.code, ended.out, ended.err) == (0, "", "")
 
 
 def test_a_quiet_check_prints_what_it_found_wrong(run: Run, connect: FakeConnect) -> None:
-    """The exit code alone would not say which worker."""
+    """A check with -q prints its findings, because the exit code does not name the object."""
     connect.failures["GET /health"] = [(500, "no")]
     assert "unhealthy" in run("health", "-q", code=1).out
     connect.invalid_keys = ("team",)
@@ -39,7 +39,7 @@ def test_a_quiet_check_prints_what_it_found_wrong(run: Run, connect: FakeConnect
 
 
 def test_a_stored_output_format_is_reported(run: Run) -> None:
-    """It would change every later command in silence."""
+    """A stored option is reported, because it changes every later command."""
     ended = run("context", "set", "c", "--url", "http://one:8083", "-o", "json", "--timeout", "5m")
     assert ended.code == 0
     assert "--output json is stored" in ended.err
@@ -47,7 +47,7 @@ def test_a_stored_output_format_is_reported(run: Run) -> None:
 
 
 def test_an_export_prunes_files_of_deleted_connectors(run: Run, connect: FakeConnect) -> None:
-    """Without the option it names them: `apply` would create the connectors again."""
+    """--prune removes files of deleted connectors; without it they are only named."""
     export = ("connectors", "export", "--show-secrets", "--dir", "d")
     assert run(*export).code == 0
     Path("d/own.json").write_text('{"name": "own", "config": {}, "initial_state": "STOPPED"}')
@@ -63,7 +63,7 @@ def test_an_export_prunes_files_of_deleted_connectors(run: Run, connect: FakeCon
 
 
 def test_a_selected_export_prunes_no_connector_that_exists(run: Run) -> None:
-    """Files of connectors outside the selection stay."""
+    """--prune keeps files of existing connectors outside the selection."""
     export = ("connectors", "export", "--show-secrets", "--dir", "d")
     run(*export)
     run(*export, "-l", "team=a", "--prune")
@@ -71,7 +71,7 @@ def test_a_selected_export_prunes_no_connector_that_exists(run: Run) -> None:
 
 
 def test_an_agent_always_shows_its_version(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`agent status` shows that one; Kafka's version stays in the documents."""
+    """Tables show an agent's own version, and JSON has Kafka's version too."""
     monkeypatch.setattr(
         "pyconnect_cli.rest.model.WorkerInfo.agent_version", property(lambda _: "0.9.7")
     )
@@ -85,7 +85,7 @@ def test_an_agent_always_shows_its_version(run: Run, monkeypatch: pytest.MonkeyP
 
 
 def test_readiness_does_not_call_an_agents_own_classes_java() -> None:
-    """Everything that an agent has runs on agents."""
+    """`readiness` does not call an agent's plugins Java, because the agent runs all of them."""
     plugins = [Plugin(class_name="shop.orders.OrdersSource", type="source")]
     config = {"connector.class": "shop.orders.OrdersSource", "value.converter": "shop.Converter"}
     findings = readiness(plugins, [ConnectorInfo(name="c", config=config)], None, agent=True)
@@ -94,6 +94,6 @@ def test_readiness_does_not_call_an_agents_own_classes_java() -> None:
 
 
 def test_one_is_singular() -> None:
-    """`1 partitions` is no number of partitions."""
+    """A count of one has its noun in the singular."""
     expected = ("1 partition", "0 partitions", "2 workers")
     assert (counted(1, "partition"), counted(0, "partition"), counted(2, "worker")) == expected

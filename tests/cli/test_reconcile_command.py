@@ -1,4 +1,4 @@
-"""`pyconnect reconcile` up to the point where Spark begins: specs, and what is refused."""
+"""`pyconnect reconcile` before Spark starts: specs, and requests that are refused."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 
 
 def test_a_source_is_resolved_with_its_committed_offset(run: Run, connect: FakeConnect) -> None:
-    """File, topic and form of the values come from the connector, the bound from its offset."""
+    """A source's file, topic and format come from the connector, and the end from its offset."""
     connect.connectors["lines"] = FakeConnector(
         config={
             "name": "lines", "connector.class": SOURCE, "file": "/data/in.txt", "topic": "lines",
@@ -37,7 +37,7 @@ def test_a_source_is_resolved_with_its_committed_offset(run: Run, connect: FakeC
 
 
 def test_a_sink_is_resolved_with_offsets_and_dead_letters(run: Run, connect: FakeConnect) -> None:
-    """Committed offsets bound the topic; dead letters count as arrived."""
+    """Committed offsets bound a sink's topics, and its dead letters count as arrived."""
     connect.connectors["out"] = FakeConnector(
         type="sink",
         config={
@@ -58,7 +58,7 @@ def test_a_sink_is_resolved_with_offsets_and_dead_letters(run: Run, connect: Fak
 
 
 def test_an_avro_sink_has_its_registry(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
-    """The converter tells format and address; access to the registry is a file that one names."""
+    """The converter gives format and registry; credentials of the registry are not copied."""
     connect.connectors["out"] = FakeConnector(
         type="sink",
         config={
@@ -92,13 +92,13 @@ def test_an_avro_sink_has_its_registry(run: Run, connect: FakeConnect, tmp_path:
     {"tiers": [{"side": {"value": "bytes"}, "event_time": "avro:at"}]},
 )
 def test_spark_can_read_avro_where_a_spec_asks_for_it(document: dict[str, object]) -> None:
-    """Other runs do without the jar."""
+    """The Avro jar is needed only if the spec has values or fields in Avro."""
     assert uses_avro(document)
     assert not uses_avro({"sequence": "json:avro", "left": {"value": "json"}})
 
 
 def test_internal_topics_and_the_order_of_keys_are_options(run: Run) -> None:
-    """Connectors come over REST; two topics are compared without the order of keys."""
+    """The internal topics of `offsets` are options, and `topic-topic` ignores order by default."""
     flags = ("--config-topic", "configs", "--status-topic", "statuses")
     outcome = run("reconcile", "offsets", *flags, *KAFKA, code=0)
     offsets = read_spec(json.loads(outcome.out)).offsets
@@ -111,14 +111,14 @@ def test_internal_topics_and_the_order_of_keys_are_options(run: Run) -> None:
 
 
 def test_a_source_without_an_offset_is_not_compared(run: Run, connect: FakeConnect) -> None:
-    """Everything would look like lag."""
+    """A source without an offset is refused, because every record would look like lag."""
     config: dict[str, str | None] = {"connector.class": SOURCE, "file": "/f", "topic": "t"}
     connect.connectors["new"] = FakeConnector(config={"name": "new", **config})
     assert "no offset of /f yet" in run("reconcile", "source-topic", "new", *KAFKA, code=11).err
 
 
 def test_flags_win_over_a_spec_and_that_over_the_resolved(run: Run, tmp_path: Path) -> None:
-    """Members of the file replace members, flags replace both."""
+    """Options win over the spec file, and the spec file wins over resolved members."""
     file = tmp_path / "spec.yaml"
     file.write_text("topics: [other]\nfindings: 5\nidentity: key\nspark: {conf: {a: 1, b: 2}}\n")
     outcome = run(
@@ -133,7 +133,7 @@ def test_flags_win_over_a_spec_and_that_over_the_resolved(run: Run, tmp_path: Pa
 
 
 def test_credentials_are_named_not_copied(run: Run, tmp_path: Path) -> None:
-    """The spec holds the path of the client properties, never what is in them."""
+    """The spec holds the path of the client properties, never their content."""
     properties = tmp_path / "client.properties"
     properties.write_text('sasl.jaas.config=x password="hunter2";\n')
     outcome = run("reconcile", "ranges", "t", "--kafka-properties", str(properties), *KAFKA, code=0)
@@ -158,14 +158,14 @@ def test_credentials_are_named_not_copied(run: Run, tmp_path: Path) -> None:
 def test_impossible_audits_are_refused(
     run: Run, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
-    """A message and an exit code, never a traceback."""
+    """An audit that is not possible is refused with a message and without a traceback."""
     outcome = run("reconcile", *arguments, "--kafka-bootstrap", "b:9092")
     assert (outcome.code, message in outcome.err) == (code, True), outcome.err
     assert "Traceback" not in outcome.err
 
 
 def test_what_an_audit_lacks_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Brokers and Spark: exit 9 with the option or the command, before a start."""
+    """Missing brokers or a missing Spark are exit 9 with the option or command that helps."""
     assert "--kafka-bootstrap" in run("reconcile", "duplicates", "t", code=9).err
     monkeypatch.setattr(spark_jars, "find_spec", lambda name: None)
     outcome = run("reconcile", "duplicates", "t", "--kafka-bootstrap", "b:9092", code=9)
@@ -173,7 +173,7 @@ def test_what_an_audit_lacks_is_named(run: Run, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_without_java_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hint is that of the machine's own package manager."""
+    """Without Java the hint is the command that installs it."""
     with pytest.raises(spark_jars.PreconditionFailed, match="Spark needs Java 17") as caught:
         spark_jars.require_java({"PATH": "/nowhere"})
     assert "install it" in (caught.value.hint or "")
@@ -182,7 +182,7 @@ def test_without_java_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch)
 def test_an_audit_that_ends_in_an_error_has_failed_in_the_summary(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The one object of the run is reported, however the job ended."""
+    """The summary has the audit as failed when the Spark process ends with an error."""
 
     def fail(*_: object) -> int:
         raise ServerError("the Spark process ended")
@@ -195,7 +195,7 @@ def test_an_audit_that_ends_in_an_error_has_failed_in_the_summary(
 
 
 def test_two_runs_do_not_share_a_report(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second one ends at once; runs of other targets go on."""
+    """A run with --since-last of the same target is exit 6 while another one continues."""
     command = ("reconcile", "duplicates", "--since-last", "--kafka-bootstrap", "127.0.0.1:1")
     codes = []
 
@@ -220,7 +220,7 @@ def two_sinks(connect: FakeConnect) -> None:
 
 
 def test_several_connectors_have_a_spec_each(run: Run, connect: FakeConnect) -> None:
-    """A connector that is named twice is compared once."""
+    """Each named connector has its own spec, once."""
     two_sinks(connect)
     outcome = run("reconcile", "topic-sink", "one", "two", "one", *KAFKA, code=0)
     specs = [read_spec(document) for document in json.loads(outcome.out)]
@@ -230,7 +230,7 @@ def test_several_connectors_have_a_spec_each(run: Run, connect: FakeConnect) -> 
 
 @cases("option", "--topic", "--files", "--table", "--spec", "--ranges")
 def test_options_of_one_fail_for_several(run: Run, connect: FakeConnect, option: str) -> None:
-    """It would not be known which connector they are about."""
+    """Options of a single connector are refused for several connectors."""
     two_sinks(connect)
     outcome = run("reconcile", "topic-sink", "one", "two", option, "x", *KAFKA, code=2)
     assert f"{option} applies to a single connector" in outcome.err
@@ -251,7 +251,7 @@ def test_several_audits_run_in_one_process_with_a_report_each(
     verdicts: tuple[str | None, str | None],
     code: int,
 ) -> None:
-    """A difference decides the exit code; a run without a report is named, and the others count."""
+    """A difference is exit 1, and an audit without an answer is named and stops no other one."""
     two_sinks(connect)
     started: list[dict[Path, Path]] = []
 

@@ -18,7 +18,7 @@ from tests.support.cases import cases
 def test_a_run_without_a_report_names_its_end_and_the_log(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, said: str
 ) -> None:
-    """It is neither a difference nor usage: Python ends with 1 for any exception."""
+    """A process without a report is exit 11 with its status and the last lines of its log."""
     interpreter = tmp_path / "python"
     interpreter.write_text(f"#!/bin/sh\necho first >&2\necho 'No space left' >&2\n{ending}\n")
     interpreter.chmod(0o755)

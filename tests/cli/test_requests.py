@@ -1,4 +1,4 @@
-"""The number of requests of each verb: a verb that names connectors asks for these only."""
+"""The number of requests of each verb: a verb that names connectors requests only these."""
 
 import json
 from pathlib import Path
@@ -49,7 +49,7 @@ NAMING = {
     "topics list": "orders",
     "topics reset": "orders --yes",
 }
-"""Command lines that name a connector of many."""
+"""Command lines that name one of many connectors."""
 NAMING_TWO = {"connectors promote", "offsets copy"}
 """Verbs that read one connector and change another one."""
 WITHOUT_NAMES = {
@@ -100,7 +100,7 @@ FAILING = {
 
 @pytest.fixture(autouse=True)
 def many_connectors(connect: FakeConnect, stored: FakeConnector) -> None:
-    """A cluster with a stopped source, which has offsets, among others."""
+    """Add a stopped source with offsets to many other connectors."""
     stop(connect)
     for name in ("other-orders", *(f"further-{number}" for number in range(20))):
         config = {"name": name, "connector.class": "org.example.FileSource"}
@@ -111,7 +111,7 @@ def many_connectors(connect: FakeConnect, stored: FakeConnector) -> None:
 @pytest.mark.wire
 @pytest.mark.parametrize("verb", NAMING)
 def test_verbs_ask_for_the_named(run: Run, connect: FakeConnect, url: str, verb: str) -> None:
-    """At most 7 requests for each connector, none of which lists the cluster."""
+    """A verb that names a connector sends at most 7 requests and does not list all connectors."""
     assert run("offsets", "export", "orders", "-f", "saved.json").code == 0
     config = {"connector.class": "org.example.FileSource", "tasks.max": "2"}
     Path("orders.json").write_text(json.dumps({"name": "orders", "config": config}))
@@ -126,7 +126,7 @@ def test_verbs_ask_for_the_named(run: Run, connect: FakeConnect, url: str, verb:
 
 @pytest.mark.wire
 def test_a_name_unfit_for_paths_is_looked_up(run: Run, connect: FakeConnect) -> None:
-    """Workers since Kafka 4.0 refuse an encoded slash; such a connector can still be shown."""
+    """A name with a slash, which Kafka 4.0 refuses in a path, is found in the list."""
     connect.connectors["a/b"] = FakeConnector(config={"name": "a/b"})
     for verb in ("connectors list", "tasks list"):
         connect.requests.clear()
@@ -135,7 +135,7 @@ def test_a_name_unfit_for_paths_is_looked_up(run: Run, connect: FakeConnect) -> 
 
 
 def test_every_verb_has_a_count_or_a_reason() -> None:
-    """A new verb is either counted or does not name connectors."""
+    """A new verb must have a count of requests or a reason for none."""
     known = {*NAMING, *WITHOUT_NAMES}
     verbs = [path for path, command in every_command() if not getattr(command, "commands", ())]
     assert [path for path in verbs if not {path, path.rpartition(" ")[0]} & known] == []
@@ -144,7 +144,7 @@ def test_every_verb_has_a_count_or_a_reason() -> None:
 @pytest.mark.wire
 @cases("new", 0, 1, 11)
 def test_connectors_without_a_status_count(run: Run, connect: FakeConnect, new: int) -> None:
-    """Workers leave them out when the status is asked for; two requests unless there are some."""
+    """Connectors that the list with statuses leaves out are requested one by one."""
     for number in range(new):
         connect.connectors[f"new-{number}"] = FakeConnector(config={"topic": "t"}, state="")
     assert run("connectors", "list", "-o", "name").out.split() == sorted(connect.connectors)

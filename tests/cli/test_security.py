@@ -24,7 +24,7 @@ OPS = f"Basic {base64.b64encode(b'ops:s3cret').decode()}"
 
 @pytest.fixture
 def authority(tmp_path: Path) -> trustme.CA:
-    """A certificate authority whose certificate is in `ca.pem`."""
+    """Return a certificate authority whose certificate is in `ca.pem`."""
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     return authority
@@ -39,14 +39,14 @@ def tls(authority: trustme.CA) -> ssl.SSLContext:
 
 @pytest.fixture
 def secure_url(tls: ssl.SSLContext, connect: FakeConnect) -> Iterator[str]:
-    """A worker whose certificate only our authority vouches for."""
+    """Serve a worker with a certificate of our authority."""
     with serve(connect, tls) as url:
         yield url
 
 
 @pytest.fixture
 def mutual_url(tls: ssl.SSLContext, authority: trustme.CA, connect: FakeConnect) -> Iterator[str]:
-    """The same, and it asks for the client's certificate."""
+    """Serve a worker that also requires a certificate of the client."""
     authority.configure_trust(tls)
     tls.verify_mode = ssl.CERT_REQUIRED
     with serve(connect, tls) as url:
@@ -54,7 +54,7 @@ def mutual_url(tls: ssl.SSLContext, authority: trustme.CA, connect: FakeConnect)
 
 
 def test_certificates_are_checked(run: Run, secure_url: str, tmp_path: Path) -> None:
-    """Exit 7 names the option that mends it; a missing CA file is exit 2; --insecure takes any."""
+    """A certificate that is not trusted is exit 7 with a hint at --ca-file, unless --insecure."""
     outcome = run("connectors", "list", address=secure_url, code=7)
     assert "certificate is not trusted" in outcome.err
     assert "--ca-file" in outcome.err
@@ -71,7 +71,7 @@ def test_certificates_are_checked(run: Run, secure_url: str, tmp_path: Path) -> 
 def test_a_client_certificate_is_presented(
     run: Run, mutual_url: str, authority: trustme.CA, tmp_path: Path
 ) -> None:
-    """Without one the connection fails, with one it works."""
+    """A worker that requires a client certificate refuses a client without --cert."""
     ours = authority.issue_cert("ops@example.org")
     ours.private_key_and_cert_chain_pem.write_to_path(tmp_path / "ours.pem")
     trust = ("--ca-file", str(tmp_path / "ca.pem"))
@@ -86,7 +86,7 @@ def test_a_client_certificate_is_presented(
 def test_passwords_are_fetched_from_where_they_are(
     run: Run, connect: FakeConnect, url: str, tmp_path: Path, environ: dict[str, str], source: str
 ) -> None:
-    """A file's first line, a command's output, a variable, or a context's reference."""
+    """A password comes from a file's first line, a command's output, a variable or a context."""
     connect.authorization = OPS
     secret = tmp_path / "secret"
     secret.write_text("s3cret\nsecond line\n")
@@ -113,7 +113,7 @@ def test_passwords_are_fetched_from_where_they_are(
 def test_credentials_are_sent_and_not_repeated(
     run: Run, connect: FakeConnect, tmp_path: Path
 ) -> None:
-    """Wrong ones are exit 4; a token wins over a context's password; safer options are named."""
+    """Wrong credentials are exit 4, and no message repeats a password."""
     connect.authorization = OPS
     secret = tmp_path / "secret"
     secret.write_text("wr0ng\n")
@@ -131,7 +131,7 @@ def test_credentials_are_sent_and_not_repeated(
 
 
 def test_a_failing_password_command_is_reported_without_its_output(run: Run) -> None:
-    """The output of the command may be the secret."""
+    """The error of a failing password command omits its output, which may be the secret."""
     outcome = run(
         "connectors", "list", "--username", "ops",
         "--password-command", "sh -c 'echo s3cret; exit 3'",
@@ -145,7 +145,7 @@ def test_a_failing_password_command_is_reported_without_its_output(run: Run) -> 
 def test_a_command_for_a_secret_that_hangs_ends_with_its_children(
     environ: dict[str, str], tmp_path: Path, verb: str
 ) -> None:
-    """After --timeout with an error that names it, or when `fleet` ends without it."""
+    """A secret's command that does not end is killed with its children after the run's time."""
     alive = tmp_path / "alive"
     os.mkfifo(alive)
     script = tmp_path / "token"
@@ -172,7 +172,7 @@ def test_a_command_for_a_secret_that_hangs_ends_with_its_children(
 
 
 def test_validation_results_are_masked(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
-    """A worker echoes every value it was given."""
+    """The result of a validation has masked secrets, although a worker returns every value."""
     connect.invalid_keys = ("db.password",)
     file = tmp_path / "c.json"
     file.write_text('{"name": "c", "connector.class": "X", "db.password": "s3cret"}')
@@ -184,7 +184,7 @@ def test_validation_results_are_masked(run: Run, connect: FakeConnect, tmp_path:
 def test_the_edited_file_is_private(
     run: Run, connect: FakeConnect, environ: dict[str, str], tmp_path: Path
 ) -> None:
-    """It holds secrets while it is open, and is gone afterwards."""
+    """The file to edit has mode 0600, because it holds secrets, and is removed afterwards."""
     seen = tmp_path / "seen"
     environ["EDITOR"] = f'sh -c \'stat -c %a "$0" > {seen}; echo "$0" >> {seen}\''
     assert run("connectors", "edit", "orders").code == 0
@@ -194,7 +194,7 @@ def test_the_edited_file_is_private(
 
 
 def test_no_hint_shows_a_secret_of_the_command_that_was_typed(run: Run, url: str) -> None:
-    """The command that goes ahead, and the one that undoes an offset's change, mask addresses."""
+    """A hint that repeats the typed command masks credentials in addresses."""
     address = url.replace("://", "://ops:hunter2@")
     asked = run("connectors", "delete", "orders", "--url", address, address=None, code=9)
     assert f"--url '{address.replace('hunter2', MASK)}' --yes" in asked.err
@@ -206,7 +206,7 @@ def test_no_hint_shows_a_secret_of_the_command_that_was_typed(run: Run, url: str
 
 
 def test_exported_secrets_are_readable_by_their_owner_only(run: Run, tmp_path: Path) -> None:
-    """Also where others could read an older file; a team may read masked ones."""
+    """Exported files with secrets have mode 0600, even if they replace files of another mode."""
     directory = tmp_path / "backup"
     directory.mkdir()
     file = directory / "orders.json"
@@ -225,7 +225,7 @@ def test_exported_secrets_are_readable_by_their_owner_only(run: Run, tmp_path: P
 
 
 def test_exported_files_never_coincide(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
-    """Names with `/`, `_` and `%` have files of their own; one shared file is an error."""
+    """Names with `/`, `_` and `%` have different files; a file for two connectors is an error."""
     names = ["a/b", "a_b", "a%2Fb"]
     connect.connectors = {name: FakeConnector(config={"name": name}) for name in names}
     directory = tmp_path / "out"
@@ -233,7 +233,7 @@ def test_exported_files_never_coincide(run: Run, connect: FakeConnect, tmp_path:
     found = sorted(json.loads(path.read_text())["name"] for path in directory.iterdir())
     assert found == sorted(names)
 
-    # As on a file system that does not tell the case of letters.
+    # As on a file system that does not distinguish upper case from lower case.
     connect.connectors = {name: FakeConnector(config={"name": name}) for name in ("low", "LOW")}
     (directory / "LOW.json").symlink_to("low.json")
     (directory / "low.json").write_text("")

@@ -1,4 +1,4 @@
-"""`--jq` and `--color`: what is printed of a result, and how."""
+"""`--jq` and `--color`: the printed part of a result, and its colours."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.wire
 
 @cases("noun", "connectors", "loggers", "tasks", "plugins")
 def test_jq_finds_names_in_every_list(run: Run, noun: str) -> None:
-    """Also in lists that are objects by name in JSON."""
+    """`.[].name` returns the names of every list, also of those that are objects in JSON."""
     names = run(noun, "list", "--jq", ".[].name", code=0)
     assert names.out.split()
     assert "null" not in names.out
@@ -22,7 +22,7 @@ def test_jq_finds_names_in_every_list(run: Run, noun: str) -> None:
 def test_jq_selects_from_the_document_or_is_refused(
     run: Run, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From what is printed: texts are lines, all else JSON; exit 2 for a program, 9 without jq."""
+    """`--jq` prints texts as lines and other results as JSON; an error in the program is exit 2."""
     outcome = run("connectors", "list", "--jq", ".[", code=2)
     assert "--jq: " in outcome.err
     outcome = run("connectors", "list", "--jq", ".orders + 1", code=2)
@@ -58,13 +58,13 @@ def test_colours(
     variables: dict[str, str],
     coloured: bool,
 ) -> None:
-    """The command line comes before variables; in a pipe there are none by themselves."""
+    """An option for colours wins over variables, and a pipe gets none by default."""
     environ |= variables
     assert ("\x1b[" in run("connectors", "list", *arguments, code=0).out) is coloured
 
 
 def test_a_colour_setting_is_one_of_three(run: Run, environ: dict[str, str]) -> None:
-    """Exit 2 names the origin."""
+    """A colour setting other than auto, always or never is exit 2 and named with its origin."""
     environ["PYCONNECT_COLOR"] = "sometimes"
     outcome = run("connectors", "list", code=2)
     assert "color `sometimes` (environment) is not one of auto, always, never" in outcome.err

@@ -1,4 +1,4 @@
-"""The view of a shell: start-up time, help texts, words that are meant."""
+"""Start-up time, help texts, and corrections of mistyped commands."""
 
 import re
 import resource
@@ -21,11 +21,11 @@ from tests.support.fakes.connect_server import FakeConnect
 
 ROOT = Path(__file__).resolve().parents[2]
 HELP_BUDGET = 5
-"""How often the processor time of a Python that does nothing."""
+"""The largest processor time of the help, as a multiple of that of bare Python."""
 
 
 def test_the_static_help_is_the_modules_own() -> None:
-    """`pyconnect --help` imports no command; it knows the topics of `pyconnect help`."""
+    """The static help of `pyconnect --help` equals that of the modules that it does not import."""
     for noun in NOUNS:
         assert app_of(noun.module).info.help == noun.help
     from pyconnect_cli.about import SUMMARIES, TOPICS
@@ -36,7 +36,7 @@ def test_the_static_help_is_the_modules_own() -> None:
 
 
 def test_every_verb_and_argument_is_explained() -> None:
-    """No option and no word of a usage line is left to be guessed."""
+    """Every verb, option and argument has a help text."""
     for path, command in every_command():
         assert command.help, path
         for option in command.params:
@@ -50,7 +50,7 @@ def test_every_verb_and_argument_is_explained() -> None:
 
 
 def test_every_example_is_a_command_line_that_exists() -> None:
-    """Its verbs and options exist, and so does the help page that shows it."""
+    """The verbs and options of every example exist, and so does its help page."""
     for path, examples in EXAMPLES.items():
         for example in examples:
             line = TypedWords()
@@ -63,7 +63,7 @@ def test_every_example_is_a_command_line_that_exists() -> None:
 
 
 def test_help_is_whole(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sentences, options and paths are in one piece; braces would be a choice."""
+    """The help breaks no option or path across lines and cuts no sentence."""
     text = " ".join(run("connectors", "--help").out.split())
     assert "`create -f` and `apply -f` accept its -o json" in text
     assert "..." not in text
@@ -78,7 +78,7 @@ def test_help_is_whole(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.wire
 def test_help_answers_within_its_budget() -> None:
-    """The best of several runs beside the best of bare Python, whatever else the machine does."""
+    """The help takes at most HELP_BUDGET times the processor time of bare Python."""
     commands = [[sys.executable, "-c", "pass"], [sys.executable, "-m", "pyconnect_cli", "--help"]]
     times: tuple[list[float], ...] = ([], [])
     for _ in range(7):
@@ -92,7 +92,7 @@ def test_help_answers_within_its_budget() -> None:
 
 
 def test_the_first_screen_fits_a_small_terminal() -> None:
-    """80 columns, 24 lines with the prompt, and every noun."""
+    """The first screen fits 80 columns and 24 lines, and has every noun."""
     lines = first_screen(80).splitlines()
     assert len(lines) < 24
     assert max(map(len, lines)) <= 80
@@ -123,13 +123,13 @@ def test_the_first_screen_fits_a_small_terminal() -> None:
     ("orders get", None),
 )
 def test_a_line_with_the_verb_first_has_a_meaning(typed: str, meant: str | None) -> None:
-    """The words of other tools; a verb of several nouns without its noun has none."""
+    """A line with the verb first is understood, unless its verb needs a noun that is missing."""
     line = meant_line(typed.split())
     assert (line and " ".join(line)) == meant
 
 
 def test_a_verb_before_its_noun_is_answered(run: Run, connect: FakeConnect) -> None:
-    """A change is not sent; a reading verb has the result of the right line."""
+    """A changing verb before its noun only leads to a hint; a reading verb is carried out."""
     ended = run("rm", "connector/orders", code=2)
     assert ended.err == (
         "error: `pyconnect rm connector/orders` is not a command: the noun comes first\n"
@@ -142,12 +142,12 @@ def test_a_verb_before_its_noun_is_answered(run: Run, connect: FakeConnect) -> N
 
 @cases("word", "restrt", "set", "resum", "undo", "api-resources", "patch", "scale")
 def test_a_wrong_verb_never_proposes_a_noun(run: Run, word: str) -> None:
-    """`restart` is near `status`, and means something else; `api-resources` is no `restore`."""
+    """A mistyped verb without a noun gets no proposal, because it may mean something else."""
     assert "did you mean" not in run(word).err
 
 
 def test_a_verb_is_imported_without_the_others_of_its_noun() -> None:
-    """`connectors get` needs no module that changes connectors."""
+    """`connectors get` imports no module of the noun's other verbs."""
     script = """
 import sys
 from pyconnect_cli.app import run
@@ -161,14 +161,14 @@ print(int(code), [name for name in sys.modules if name.startswith("pyconnect_cli
 
 
 def test_the_words_of_the_tab_key_are_those_of_the_commands() -> None:
-    """words.json is what scripts/generate-words writes."""
+    """words.json is up to date with the commands."""
     script = ROOT / "scripts" / "generate-words"
     assert subprocess.run([sys.executable, script, "--check"], check=False).returncode == 0
 
 
 @pytest.mark.wire
 def test_short_commands_do_without_rich() -> None:
-    """It takes longer to import than they may: the parser, every noun and a request load none."""
+    """A request and the parsers of all nouns do not import rich, which takes too long."""
     script = """
 import sys
 from pyconnect_cli.app import app_of, run
@@ -203,7 +203,7 @@ print(int(code), [name for name in sys.modules if name.partition(".")[0] == "ric
     ("reset orders", "`reset` is a verb of offsets and topics: the noun comes first"),
 )
 def test_words_of_other_tools_are_answered_with_the_line(run: Run, words: str, line: str) -> None:
-    """kubectl's, kcctl's, Confluent's, and their order."""
+    """Words of kubectl, kcctl and Confluent's tools lead to a hint with the line to write."""
     hint = run(*words.split()).err.splitlines()[-1]
     assert hint.startswith("hint: ")
     assert f"{line}\n" in f"{hint.rstrip('`?')}\n"
@@ -215,14 +215,14 @@ def test_words_of_other_tools_are_answered_with_the_line(run: Run, words: str, l
     ("list --otput json", "did you mean `--output`? see: pyconnect connectors list --help"),
     ("apply orders.json", "a file follows -f: pyconnect connectors apply -f FILE"),
     ("pasue x", "did you mean `pyconnect connectors pause`?"),
-    # It resembles `restart`; a proposal must not lead to a change.
+    # `status` resembles `restart`, but a proposal must not lead to a change.
     (
         "status orders",
         "did you mean `pyconnect connectors get` or `pyconnect connectors describe`?",
     ),
 )
 def test_a_misspelt_word_is_answered_with_the_near_one(run: Run, words: str, hint: str) -> None:
-    """Options, files without their option, verbs."""
+    """A mistyped option or verb, or a file without -f, leads to a hint with the correct word."""
     outcome = run("connectors", *words.split(), code=2)
     assert outcome.err.splitlines()[1] == f"hint: {hint}"
     if "--otput" in words:
@@ -230,7 +230,7 @@ def test_a_misspelt_word_is_answered_with_the_near_one(run: Run, words: str, hin
 
 
 def mistyped(word: str) -> set[str]:
-    """All that is one key away: a letter left out, doubled, replaced or exchanged with the next."""
+    """Return all words with one letter left out, doubled, replaced or exchanged with the next."""
     edits = {word[:at] + word[at + 1 :] for at in range(len(word))}
     edits |= {word[:at] + word[at] + word[at:] for at in range(len(word))}
     edits |= {word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1)}
@@ -240,7 +240,7 @@ def mistyped(word: str) -> set[str]:
 
 
 def test_mistyped_verbs_are_proposed_within_their_kind() -> None:
-    """A reading verb never becomes a changing one; an exchange of neighbours is found."""
+    """A mistyped reading verb never leads to a changing one; exchanged letters are recognised."""
     for path, command in every_command():
         verbs = getattr(command, "commands", {})
         changing = [name for name, verb in verbs.items() if getattr(verb, "changes", False)]
@@ -255,7 +255,7 @@ def test_mistyped_verbs_are_proposed_within_their_kind() -> None:
 
 
 def test_every_verb_that_changes_something_says_so() -> None:
-    """A hint for a mistyped verb depends on it; a new verb has to be named here."""
+    """Every changing verb is marked as one, because hints for mistyped verbs depend on it."""
     changing = {
         path
         for path, command in every_command()
@@ -270,7 +270,7 @@ def test_every_verb_that_changes_something_says_so() -> None:
 
 
 def test_only_verbs_for_cron_take_a_lock() -> None:
-    """An editor, a kill or an abort needs a person; what cron repeats can be locked."""
+    """Verbs that cron may repeat take --lock; verbs that need a person do not."""
     locked = {
         path
         for path, command in every_command()
@@ -282,7 +282,7 @@ def test_only_verbs_for_cron_take_a_lock() -> None:
 
 @pytest.mark.wire
 def test_the_version_is_an_option_too(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    """As of every program."""
+    """`pyconnect --version` prints the same as `pyconnect version`."""
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     assert ended.value.code == 0

@@ -1,4 +1,4 @@
-"""The command as a process: signals, pipes, a terminal to ask on, faults."""
+"""The command as a process: signals, pipes, questions on a terminal, faults."""
 
 import io
 import json
@@ -61,7 +61,7 @@ main(["connectors", "list"])
     "pyconnect_cli.connectors.show", "pyconnect_cli.rest.exchange", "httpx",
 )  # fmt: skip
 def test_ctrl_c_shows_no_traceback(module: str, url: str, environ: dict[str, str]) -> None:
-    """Exit 130 and one line, from the first import on."""
+    """Ctrl-C is exit 130 with one line of output, even during the first imports."""
     ended = subprocess.run(
         [sys.executable, "-c", INTERRUPTED_AT, module],
         cwd=CLI,
@@ -77,7 +77,7 @@ def test_ctrl_c_shows_no_traceback(module: str, url: str, environ: dict[str, str
 def test_a_level_set_for_a_while_is_set_back_when_the_command_is_ended(
     start: Start, connect: FakeConnect, signal_number: signal.Signals
 ) -> None:
-    """Ctrl-C and SIGTERM both leave the logger as it was, exit 130."""
+    """Ctrl-C and SIGTERM during `--for` restore the logger's level, exit 130."""
     process = start("loggers", "set", "root", "DEBUG", "--for", "10m")
     eventually(lambda: connect.loggers["root"] == "DEBUG")
     process.send_signal(signal_number)
@@ -91,7 +91,7 @@ def test_a_level_set_for_a_while_is_set_back_when_the_command_is_ended(
 def test_the_levels_of_children_are_set_back_and_a_logger_may_have_none(
     run: Run, connect: FakeConnect, scope: str
 ) -> None:
-    """The logger of the help's example has no level of its own on a fresh worker."""
+    """`--for` restores children's levels, also for a logger without a level of its own."""
     child = "org.apache.kafka.connect.runtime.rest"
     connect.loggers |= {child: "ERROR", "org.reflections": "OFF"}
     outcome = run(
@@ -109,7 +109,7 @@ def test_the_levels_of_children_are_set_back_and_a_logger_may_have_none(
 
 
 def test_a_level_that_cannot_be_set_back_is_named(run: Run, connect: FakeConnect) -> None:
-    """Exit 8; the other levels are set back all the same."""
+    """A level that cannot be restored is exit 8, and the other levels are restored."""
     connect.loggers |= {"x": "ERROR", "x.a": "OFF"}
     connect.failures["PUT /admin/loggers/x.a"] = [(400, "no luck")]
     outcome = run("loggers", "set", "x", "DEBUG", "--for", "10ms", code=8)
@@ -118,7 +118,7 @@ def test_a_level_that_cannot_be_set_back_is_named(run: Run, connect: FakeConnect
 
 
 def test_a_level_is_set_back_where_it_was_set(run: Run, connect: FakeConnect, url: str) -> None:
-    """The first address that answers; `--for` may be longer than `--timeout`, that of requests."""
+    """`--for` restores a level at the address that answered, even after --timeout is over."""
     outcome = run(
         *("loggers", "set", "root", "DEBUG", "--for", "10ms"),
         *("--url", "http://127.0.0.1:9", "--url", url),
@@ -131,7 +131,7 @@ def test_a_level_is_set_back_where_it_was_set(run: Run, connect: FakeConnect, ur
 
 
 def test_a_reader_that_leaves_causes_no_error(start: Start) -> None:
-    """`pyconnect … | head` ends without a traceback."""
+    """A pipe whose reader has closed it, as `head` does, is not an error."""
     read, write = os.pipe()
     os.close(read)
     process = start("connectors", "list", stdout=write)
@@ -142,7 +142,7 @@ def test_a_reader_that_leaves_causes_no_error(start: Start) -> None:
 
 @cases("stream", "stdout", "stderr")
 def test_a_change_needs_no_reader(start: Start, connect: FakeConnect, stream: str) -> None:
-    """`pyconnect … | head -1`, and `2>&1`: every connector is paused all the same."""
+    """A closed pipe for stdout or stderr does not stop the changes of a batch."""
     read, write = os.pipe()
     os.close(read)
     process = start("connectors", "pause", "--all", "-v", **{stream: write})
@@ -154,7 +154,7 @@ def test_a_change_needs_no_reader(start: Start, connect: FakeConnect, stream: st
 
 
 def test_a_full_disk_does_not_stop_a_batch(start: Start, connect: FakeConnect) -> None:
-    """The printed text is lost, and the requested change is done."""
+    """A full disk for stdout is exit 74, but all changes are made."""
     with Path("/dev/full").open("wb") as full:
         process = start("connectors", "pause", "--all", stdout=full)
         _, err = process.communicate(timeout=400)
@@ -166,7 +166,7 @@ def test_a_full_disk_does_not_stop_a_batch(start: Start, connect: FakeConnect) -
 
 @cases("arguments", ["--help"], ["help", "cron"], ["connectors", "pause", "--help"])
 def test_an_unwritable_help_text_shows_no_traceback(start: Start, arguments: list[str]) -> None:
-    """A full disk has an exit code of its own."""
+    """A help text that cannot be written is exit 74 without a traceback."""
     with Path("/dev/full").open("wb") as full:
         process = start(*arguments, stdout=full)
         _, err = process.communicate(timeout=400)
@@ -176,7 +176,7 @@ def test_an_unwritable_help_text_shows_no_traceback(start: Start, arguments: lis
 
 
 def test_no_streams_are_needed(url: str, environ: dict[str, str], connect: FakeConnect) -> None:
-    """Some schedulers start commands with their streams closed."""
+    """A command works without stdin, stdout and stderr, as some schedulers start it."""
     done = subprocess.run(
         [
             *("/bin/sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"),
@@ -191,7 +191,7 @@ def test_no_streams_are_needed(url: str, environ: dict[str, str], connect: FakeC
 
 
 def test_stdin_is_always_utf_8(start: Start, connect: FakeConnect, environ: dict[str, str]) -> None:
-    """As files are; what is not is named, and nothing is created."""
+    """stdin is read as UTF-8 in every locale, and other bytes are exit 2."""
     environ |= {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     config = '{"connector.class": "X", "file": "/tmp/päß"}'
     process = start("connectors", "create", "a", "-f", "-", stdin=subprocess.PIPE)
@@ -205,7 +205,7 @@ def test_stdin_is_always_utf_8(start: Start, connect: FakeConnect, environ: dict
 
 
 def test_an_argument_that_is_not_text_is_a_usage_error(start: Start, connect: FakeConnect) -> None:
-    """Bytes of another encoding are told as such."""
+    """An argument in another encoding is a usage error before the first request."""
     process = start("connectors", "create", "a", "-s", "connector.class=X", "-s", b"note=p\xe4")
     _, err = process.communicate(timeout=400)
     assert process.returncode == 2
@@ -214,7 +214,7 @@ def test_an_argument_that_is_not_text_is_a_usage_error(start: Start, connect: Fa
 
 
 def test_the_directory_may_be_gone(url: str, environ: dict[str, str], tmp_path: Path) -> None:
-    """A project's file would be there, and nothing else is."""
+    """A command works in a directory that was removed."""
     gone = tmp_path / "gone"
     gone.mkdir()
     done = subprocess.run(
@@ -231,7 +231,7 @@ def test_the_directory_may_be_gone(url: str, environ: dict[str, str], tmp_path: 
 
 
 def test_any_encoding_can_show_the_help(start: Start, environ: dict[str, str]) -> None:
-    """Characters that a terminal cannot show are escaped."""
+    """Characters that the terminal's encoding lacks are escaped."""
     environ["PYTHONIOENCODING"] = "ascii"
     out, err = start("--help").communicate(timeout=400)
     assert (b"NOUN VERB" in out, err) == (True, b"")
@@ -241,7 +241,7 @@ def test_any_encoding_can_show_the_help(start: Start, environ: dict[str, str]) -
 def test_a_destructive_verb_asks_on_a_terminal(
     start: Start, connect: FakeConnect, answer: str, code: int, left: bool
 ) -> None:
-    """The set is shown first; only `y` goes on."""
+    """A terminal shows the connectors to delete first, and only `y` deletes them."""
     ours, theirs = pty.openpty()
     process = start("connectors", "delete", "orders", stdin=theirs, stderr=theirs)
     os.close(theirs)
@@ -256,7 +256,7 @@ def test_a_destructive_verb_asks_on_a_terminal(
 
 
 def test_a_confirmed_undo_overwrites(run: Run, start: Start, connect: FakeConnect) -> None:
-    """The plan has told of them by then."""
+    """A confirmed undo overwrites later changes, because the plan has shown them."""
     broken = connect.connectors["broken"]
     broken.type, broken.state, broken.tasks = "sink", "STOPPED", []
     broken.offsets = [sink_entry("t", 0, 100)]
@@ -276,7 +276,7 @@ def test_a_confirmed_undo_overwrites(run: Run, start: Start, connect: FakeConnec
 
 
 def shown_until(terminal: int, text: str) -> str:
-    """Return what a terminal has shown once `text` is there."""
+    """Return the terminal's output as soon as it contains `text`."""
     os.set_blocking(terminal, False)
     shown = ""
 
@@ -295,7 +295,7 @@ def shown_until(terminal: int, text: str) -> str:
 
 
 def test_an_internal_error_has_no_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exit 10 and a line; --debug shows where."""
+    """An internal error is exit 10 with one line; only --debug shows the traceback."""
 
     def fail(_: ConnectClient, *_names: object) -> None:
         raise RuntimeError("boom")
@@ -310,15 +310,15 @@ def test_an_internal_error_has_no_traceback(run: Run, monkeypatch: pytest.Monkey
 
 
 def test_the_deadline_ends_a_request_that_hangs(run: Run, connect: FakeConnect) -> None:
-    """A thread that waits for an answer does not keep the run alive."""
+    """A thread that waits for an answer does not keep the run alive after its deadline."""
     with connect.lock:
-        # The server takes this lock for each answer: it accepts and then says nothing.
+        # The server needs this lock for each answer: it accepts connections and never answers.
         outcome = run("connectors", "pause", "orders", "--deadline", "2s", "--timeout", "60s")
     assert outcome.code == 124, outcome.err
 
 
 def test_a_refused_edit_is_kept(run: Run, connect: FakeConnect, environ: dict[str, str]) -> None:
-    """The text that was written is kept, and told where."""
+    """A refused edit is kept in a file, and the error names the file."""
     environ["EDITOR"] = "sed -i s/hunter2/other/"
     connect.failures["PUT /connectors/orders/config"] = [(400, "tasks.max is bad")]
     outcome = run("connectors", "edit", "orders", code=2)
@@ -338,7 +338,7 @@ def test_the_editor_opens_again_after_a_text_that_is_not_valid(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """First the text is no JSON, then a worker finds an error, then it is right."""
+    """The editor opens again after a text that is not JSON or that the worker refuses."""
     script = tmp_path / "editor"
     script.write_text(
         'n=$(cat "$0.n" 2>/dev/null || echo 0); echo $((n + 1)) > "$0.n"\n'
@@ -357,7 +357,7 @@ def test_the_editor_opens_again_after_a_text_that_is_not_valid(
 def test_an_editor_that_cannot_be_run_leaves_nothing_behind(
     run: Run, environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file it was to open holds the configuration, secrets included."""
+    """If the editor cannot be run, its file with the configuration is removed."""
     directory = tmp_path / "temporary"
     directory.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(directory))
@@ -368,7 +368,7 @@ def test_an_editor_that_cannot_be_run_leaves_nothing_behind(
 
 
 def test_an_interrupted_batch_lists_the_untried(start: Start, connect: FakeConnect) -> None:
-    """The change under way ends and is reported too."""
+    """An interrupted batch finishes its current change and lists the changes not tried."""
     connect.slow["PUT /connectors/broken/pause"] = threading.Event()
     process = start("connectors", "pause", "broken", "orders")
     eventually(lambda: "PUT /connectors/broken/pause" in connect.requests)
@@ -382,7 +382,7 @@ def test_an_interrupted_batch_lists_the_untried(start: Start, connect: FakeConne
 
 
 def test_descriptions_are_printable_without_topics(run: Run, connect: FakeConnect) -> None:
-    """Control characters are escaped; 403 of the topics hides nothing else."""
+    """`describe` escapes control characters, and shows the rest if topics are refused."""
     connect.connectors["broken"].trace = "Error: \x1b[2J\x9b1A gone"
     connect.connectors["broken"].config["note"] = "\x1b]0;title\x07"
     outcome = run("connectors", "describe", "broken", code=0)
@@ -393,12 +393,12 @@ def test_descriptions_are_printable_without_topics(run: Run, connect: FakeConnec
 
 
 def test_an_unknown_connector_of_a_task_is_answered_with_the_near_one(run: Run) -> None:
-    """Exit 3 before anything is restarted."""
+    """A task of an unknown connector is exit 3 with the similar name before any restart."""
     assert "did you mean `orders`?" in run("tasks", "restart", "ordres/0", code=3).err
 
 
 def test_a_difference_is_data(run: Run, tmp_path: Path) -> None:
-    """`diff` prints on stdout, and in every format."""
+    """`diff` prints to stdout in every format."""
     file = tmp_path / "c.json"
     file.write_text('{"name": "new", "connector.class": "X"}')
     text = run("connectors", "diff", "-f", str(file))

@@ -45,18 +45,18 @@ def producer(idle_ms: int = 900_000, producer_id: int = 7) -> OpenProducer:
     ("other", None),
 )
 def test_ids_lead_to_their_owners(transactional_id: str, owner: Owner | None) -> None:
-    """By group and name; the longest name that fits is meant."""
+    """The owner of an id is the connector with the longest name that fits."""
     assert owner_of(transactional_id, "g", ["c", "c-x"], "connect-cluster-g") == owner
 
 
 def test_the_leaders_id_may_be_an_own_one() -> None:
-    """Then no worker uses Kafka's id."""
+    """If the leader has an own id, Kafka's default id has no owner."""
     assert owner_of("own", "g", ["c"], "own") == Owner(LEADER)
     assert owner_of("connect-cluster-g", "g", ["c"], "own") is None
 
 
 def test_a_transaction_is_overdue_when_its_coordinator_should_have_aborted_it() -> None:
-    """Its timeout and one scan later."""
+    """A transaction is overdue after its timeout and the coordinator's next scan."""
     assert not transaction().overdue(NOW_MS)
     assert not transaction(started_ms=NOW_MS - 65_000).overdue(NOW_MS)
     assert transaction(started_ms=NOW_MS - 75_000).overdue(NOW_MS)
@@ -74,6 +74,6 @@ def test_a_transaction_is_overdue_when_its_coordinator_should_have_aborted_it() 
 def test_a_transaction_hangs_when_no_coordinator_will_write_its_marker(
     known: list[Transaction], idle_ms: int, hangs: bool
 ) -> None:
-    """Unknown id, or known without this partition; and idle for as long as any may live."""
+    """A transaction hangs if it is idle and no coordinator knows it in this partition."""
     found = hanging([producer(idle_ms)], known, now_ms=NOW_MS, min_idle_ms=900_000)
     assert bool(found) is hangs

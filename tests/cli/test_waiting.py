@@ -1,4 +1,4 @@
-"""Waiting: when a state counts as reached, and statuses that lag behind a change."""
+"""Waiting: when a state is reached, and statuses that lag behind a change."""
 
 import threading
 from pathlib import Path
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.wire
 
 
 class Clock:
-    """Time that passes only during sleeps."""
+    """A clock whose time passes only during sleeps."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -35,7 +35,7 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """A counter of looks: the number of looks within some time is always the same."""
+    """Return a clock with which the number of looks in a given time is always the same."""
     clock = Clock()
     monkeypatch.setattr(_wait, "time", clock)
     return clock
@@ -62,14 +62,14 @@ def status(state: str, *tasks: str) -> ConnectorStatus | None:
 def test_a_state_is_reached_by_the_connector_and_all_its_tasks(
     found: ConnectorStatus | None, state: str, reached: bool
 ) -> None:
-    """STOPPED has no tasks left, the others may have none, and one failure is FAILED."""
+    """A state is reached by the connector and all tasks; FAILED needs only one of them."""
     assert has_state(found, state) is reached
 
 
 def test_an_old_failure_does_not_end_the_wait(run: Run, connect: FakeConnect, clock: Clock) -> None:
-    """The status still shows the old failure for a moment; then the restart shows."""
+    """A failure from before the restart does not end the wait, because statuses lag."""
     old = FakeConnector(config={}, tasks=["RUNNING", "FAILED"], trace="old")
-    # One for the selection, two for looks within the time that statuses may lag.
+    # One for the selection, two for looks while statuses may lag.
     connect.stale_statuses["broken"] = [old, old, old]
     outcome = run(
         "connectors", "restart", "broken", "--wait", "RUNNING",
@@ -79,7 +79,7 @@ def test_an_old_failure_does_not_end_the_wait(run: Run, connect: FakeConnect, cl
 
 
 def test_a_failure_ends_the_wait_and_is_told(run: Run, connect: FakeConnect, clock: Clock) -> None:
-    """Exit 1 once statuses had their time, not after the whole timeout."""
+    """A failure ends the wait with exit 1 after SETTLE_S, not after the whole timeout."""
     failed = FakeConnector(config={}, tasks=["FAILED"], trace="java.io.IOException: disk full")
     connect.stale_statuses["orders"] = [failed] * 50
     outcome = run("connectors", "resume", "orders", "--wait", "RUNNING", "--timeout", "60s", code=1)
@@ -88,7 +88,7 @@ def test_a_failure_ends_the_wait_and_is_told(run: Run, connect: FakeConnect, clo
 
 
 def test_a_restart_is_not_over_at_once(run: Run, connect: FakeConnect, clock: Clock) -> None:
-    """RUNNING from before the restart does not count: the state has to hold for a while."""
+    """A wait after a restart ignores RUNNING unless it holds for a while."""
     before = FakeConnector(config={})
     during = FakeConnector(config={}, state="RESTARTING", tasks=["RESTARTING"])
     connect.stale_statuses["orders"] = [before, before, during, during]
@@ -97,7 +97,7 @@ def test_a_restart_is_not_over_at_once(run: Run, connect: FakeConnect, clock: Cl
 
 
 def test_a_connector_that_begins_paused_has_no_tasks(run: Run) -> None:
-    """It is asked for tasks when it is resumed: PAUSED without tasks is reached."""
+    """A connector that is created PAUSED has no tasks, and still counts as PAUSED."""
     outcome = run(
         "connectors", "create", "c", "-s", "connector.class=org.example.FileSource",
         "--initial-state", "PAUSED", "--wait", "PAUSED", "--timeout", "5s",
@@ -106,17 +106,17 @@ def test_a_connector_that_begins_paused_has_no_tasks(run: Run) -> None:
 
 
 def test_running_without_tasks_must_last(run: Run, connect: FakeConnect, clock: Clock) -> None:
-    """A connector is RUNNING before it has said how many tasks it wants."""
+    """RUNNING without tasks must last, because tasks follow the connector."""
     connect.connectors["orders"].tasks = []
     run("connectors", "wait", "orders", "--timeout", "60s", code=0)
     assert _wait.NO_TASKS_S <= clock.now_s < 2 * _wait.NO_TASKS_S
 
 
 def test_a_stable_state_has_no_break(run: Run, connect: FakeConnect, clock: Clock) -> None:
-    """A connector that leaves the state for a moment starts its time again."""
+    """`--stable` starts again when the connector leaves the state for a moment."""
     running = FakeConnector(config={})
     away = FakeConnector(config={}, state="RESTARTING", tasks=["RESTARTING"])
-    # One for the selection; then the break comes before ten seconds have passed.
+    # One for the selection; then the interruption comes before ten seconds have passed.
     connect.stale_statuses["orders"] = [running] * 9 + [away]
     run("connectors", "wait", "orders", "--stable", "10s", "--timeout", "60s", code=0)
     assert connect.stale_statuses["orders"] == []
@@ -124,7 +124,7 @@ def test_a_stable_state_has_no_break(run: Run, connect: FakeConnect, clock: Cloc
 
 
 def test_a_failure_ends_a_stable_state(run: Run, connect: FakeConnect, clock: Clock) -> None:
-    """Exit 1: a connector that fails after it was RUNNING is not stable; exit 2 without a state."""
+    """A connector that fails during `--stable` is exit 1, and --stable without --wait is exit 2."""
     connect.stale_statuses["orders"] = [FakeConnector(config={})] * 5
     connect.connectors["orders"].tasks = ["FAILED"]
     outcome = run("connectors", "wait", "orders", "--stable", "10s", "--timeout", "60s", code=1)
@@ -133,7 +133,7 @@ def test_a_failure_ends_a_stable_state(run: Run, connect: FakeConnect, clock: Cl
 
 
 def test_many_connectors_are_waited_for_with_one_request(run: Run, connect: FakeConnect) -> None:
-    """`expand=status` returns the states of all; a few connectors are asked for one by one."""
+    """The states of many connectors come from one request with `expand=status`."""
     names = [f"c{number}" for number in range(FEW + 1)]
     connect.connectors |= {name: FakeConnector(config={"name": name}) for name in names}
     run("connectors", "wait", *names, code=0)
@@ -141,7 +141,7 @@ def test_many_connectors_are_waited_for_with_one_request(run: Run, connect: Fake
 
 
 def test_a_wait_for_a_missing_answer_is_exit_124(run: Run, connect: FakeConnect) -> None:
-    """The time of a wait is over, wherever the command is at that moment."""
+    """A wait whose status request gets no answer is exit 124 at its timeout."""
     connect.slow["GET /connectors/orders/status"] = threading.Event()
     outcome = run("connectors", "resume", "-e", "orders", "--wait", "RUNNING", "--timeout", "3s")
     connect.slow["GET /connectors/orders/status"].set()
@@ -150,7 +150,7 @@ def test_a_wait_for_a_missing_answer_is_exit_124(run: Run, connect: FakeConnect)
 
 
 def test_a_late_answer_is_announced(run: Run, connect: FakeConnect, url: str) -> None:
-    """Once, on standard error, after a second."""
+    """An answer that takes more than a second is announced once on stderr."""
     late = connect.slow["GET /connectors/orders"] = threading.Event()
     timer = threading.Timer(4, late.set)
     timer.start()
@@ -161,7 +161,7 @@ def test_a_late_answer_is_announced(run: Run, connect: FakeConnect, url: str) ->
 
 
 def test_an_address_without_an_answer_is_tried_last_for_a_minute(run: Run, url: str) -> None:
-    """The first run says that it goes on to the next address; the second run does not wait."""
+    """An address that did not answer is tried last by the next run, which does not wait for it."""
     with frozen() as dead:
         both = ("connectors", "get", "orders", "--url", dead, "--url", url)
         first = run(*both, "--request-timeout", "3s", code=0)
@@ -173,7 +173,7 @@ def test_an_address_without_an_answer_is_tried_last_for_a_minute(run: Run, url: 
 
 
 def test_an_address_that_answers_again_is_forgotten_as_dead(run: Run, url: str) -> None:
-    """It was tried although it was last, and has its place again."""
+    """An address that answers again is removed from the dead addresses."""
     kept: list[list[str]] = []
     dead = DeadAddresses([url], lambda urls: kept.append(list(urls)))
     dead.mark(url, dead=True)
@@ -183,7 +183,7 @@ def test_an_address_that_answers_again_is_forgotten_as_dead(run: Run, url: str) 
 
 
 def test_a_wait_names_its_state(run: Run, connect: FakeConnect, clock: Clock) -> None:
-    """One line after a second, without a terminal."""
+    """Without a terminal a wait prints one line with the awaited and the present state."""
     paused = FakeConnector(config={}, state="PAUSED", tasks=["RUNNING"])
     connect.stale_statuses["orders"] = [paused] * 8
     ended = run("connectors", "wait", "orders")
@@ -193,7 +193,7 @@ def test_a_wait_names_its_state(run: Run, connect: FakeConnect, clock: Clock) ->
 
 
 def test_terminals_count_validations(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each file is a request to a worker that may take long."""
+    """A terminal counts validations, because each is a request that may take long."""
     shown: list[tuple[int, int]] = []
     monkeypatch.setattr(files, "NOTICED_S", 0)
     monkeypatch.setattr(

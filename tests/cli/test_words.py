@@ -1,4 +1,4 @@
-"""Texts that named the wrong thing: each says what is wrong, in the words of this program."""
+"""Errors that name the cause in the terms of this program."""
 
 import io
 import sys
@@ -33,13 +33,13 @@ from tests.support.fakes.connect_server import FakeConnect
     ),
 )
 def test_the_reason_of_tls_is_whole(text: str, reason: str) -> None:
-    """Without half a bracket, and without a line of Python's own source."""
+    """The reason of a TLS error has no bracket or line number of Python's ssl module."""
     shown = describe_transport_error(httpx.ConnectError(text), Allowance(1, "--timeout"))
     assert shown == f"its certificate is not trusted ({reason}); see --ca-file"
 
 
 def test_refused_credentials_are_not_asked_for_again(run: Run, connect: FakeConnect) -> None:
-    """They were given, and are wrong; without any the hint says how to give them."""
+    """Refused credentials lead to another hint than missing credentials."""
     connect.authorization = "Basic x"
     given = run("connectors", "list", "--username", "u", "--password", "p")
     assert "hint: the given credentials are not accepted" in given.err
@@ -50,7 +50,7 @@ def test_refused_credentials_are_not_asked_for_again(run: Run, connect: FakeConn
 
 @cases("url", "sqlite://user:secret@/data/a.db", "sqlite://host/a.db")
 def test_a_sqlite_url_with_a_password_is_called_so(url: str) -> None:
-    """It is a known database, and the password is not repeated."""
+    """A SQLite URL with a user or host is refused as such, without its password."""
     settings = Connection(
         url=url, user=None, password=None, zone=ZoneInfo("UTC"), max_retries=0, backoff_ms=1
     )
@@ -65,7 +65,7 @@ def test_a_sqlite_url_with_a_password_is_called_so(url: str) -> None:
 def test_an_answer_that_is_neither_yes_nor_no_is_asked_for_again(
     run: Run, monkeypatch: pytest.MonkeyPatch, connect: FakeConnect
 ) -> None:
-    """In the form of every other error."""
+    """An answer other than y or n leads to an error in the usual form and a new question."""
     monkeypatch.setattr(Session, "interactive", True)
     monkeypatch.setattr(sys, "stdin", io.StringIO("perhaps\ny\n"))
     ended = run("connectors", "delete", "orders", code=0)
@@ -82,7 +82,7 @@ def test_an_answer_that_is_neither_yes_nor_no_is_asked_for_again(
 def test_a_plugin_that_cannot_be_imported_shows_its_own_error_alone(
     run: Run, tmp_path: Path, source: str, error: str, place: str
 ) -> None:
-    """Extras of other plugins explain nothing, and our files are not the author's."""
+    """The error of a plugin that cannot be imported names no file of ours and no other extra."""
     directory = tmp_path / "plugins" / "one"
     directory.mkdir(parents=True)
     (directory / "broken.py").write_text(source)
@@ -95,7 +95,7 @@ def test_a_plugin_that_cannot_be_imported_shows_its_own_error_alone(
 
 
 def test_an_error_inside_a_plugin_names_the_authors_line(run: Run, tmp_path: Path) -> None:
-    """Not the line of the agent that reported it."""
+    """An error inside a plugin names the plugin's line, not the line of the agent."""
     directory = tmp_path / "plugins" / "one"
     directory.mkdir(parents=True)
     (directory / "late.py").write_text(

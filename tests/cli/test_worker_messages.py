@@ -1,4 +1,4 @@
-"""The reading of workers' messages."""
+"""Hints and errors made from workers' messages."""
 
 from pyconnect_cli.rest.request import page_title, told
 
@@ -8,7 +8,7 @@ PLUGINS = (
 
 
 def test_the_list_of_plugins_becomes_a_hint() -> None:
-    """Apache's text describes every plugin of the worker; the near name is what helps."""
+    """The list of plugins in Apache's error becomes a hint at the similar name."""
     message = (
         "org.apache.kafka.connect.errors.ConnectException: Failed to find any class that implements"
         f" Connector and which name matches FileStreamSorce, available connectors are: {PLUGINS}"
@@ -29,7 +29,7 @@ def test_the_list_of_plugins_becomes_a_hint() -> None:
 
 
 def test_errors_of_a_configuration_are_kept_without_the_path_of_the_endpoint() -> None:
-    """A person has a command for it."""
+    """The hint at an endpoint becomes a hint at a command."""
     message = (
         "Connector configuration is invalid and contains the following 1 error(s):\n"
         'Missing required configuration "topic" which has no default value.\n'
@@ -43,7 +43,7 @@ def test_errors_of_a_configuration_are_kept_without_the_path_of_the_endpoint() -
 
 
 def test_only_known_messages_are_read() -> None:
-    """Jetty's page has its title as the reason, without the number."""
+    """Unknown messages stay as they are, and an HTML page is read as its title."""
     assert told("Connector x already exists") == ("Connector x already exists", None)
     page = "<html><head><title>Error 400 Ambiguous URI path separator</title></head></html>"
     assert page_title(page) == "Ambiguous URI path separator"

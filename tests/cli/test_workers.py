@@ -1,4 +1,4 @@
-"""Several workers: which a cluster has, and one of them that accepts and never answers."""
+"""Several workers: their discovery, and workers that accept connections and never answer."""
 
 import json
 import time
@@ -18,7 +18,7 @@ def asked(run: Run) -> list[str]:
 
 
 def test_a_worker_is_known_by_host_and_port(run: Run, connect: FakeConnect, url: str) -> None:
-    """By any name of its host; another port is asked too, and said to be unreachable."""
+    """A worker with another name of the same host and port is not asked twice."""
     connect.worker_id = url.removeprefix("http://").replace("127.0.0.1", "localhost")
     assert asked(run) == [url]
     connect.worker_id = "localhost:9"
@@ -27,7 +27,7 @@ def test_a_worker_is_known_by_host_and_port(run: Run, connect: FakeConnect, url:
 
 @pytest.fixture
 def first_is_frozen(run: Run, url: str) -> Iterator[Run]:
-    """Run with three workers, the first of them stopped: requests wait for 300 ms."""
+    """Yield `run` with three workers, the first of which accepts connections and never answers."""
     with frozen() as hung:
 
         def invoke(*arguments: str) -> Outcome:
@@ -38,7 +38,7 @@ def first_is_frozen(run: Run, url: str) -> Iterator[Run]:
 
 
 def test_a_frozen_worker_does_not_hide_the_others(first_is_frozen: Run) -> None:
-    """All are asked at once: one is unreachable, two are healthy, and it takes one limit."""
+    """`health` asks all workers at once, so one that does not answer delays them by one limit."""
     started = time.monotonic()
     outcome = first_is_frozen("health", "-o", "json", "--timeout", "2s")
     statuses = [worker["status"] for worker in json.loads(outcome.out)]
@@ -48,7 +48,7 @@ def test_a_frozen_worker_does_not_hide_the_others(first_is_frozen: Run) -> None:
 
 
 def test_a_frozen_worker_leaves_the_others_their_share(run: Run, url: str) -> None:
-    """Without a short limit of a request, half of the run's time is for the second address."""
+    """An address that does not answer uses only its share of --timeout."""
     with frozen() as hung:
         outcome = run(
             "connectors", "list", "-o", "name", "--url", hung, "--url", url, "--timeout", "6s"
@@ -57,7 +57,7 @@ def test_a_frozen_worker_leaves_the_others_their_share(run: Run, url: str) -> No
 
 
 def test_a_frozen_worker_gets_no_change(first_is_frozen: Run, connect: FakeConnect) -> None:
-    """A creation goes to a worker that has answered; reads go on after one request's limit."""
+    """A creation is sent once, to a worker that has answered; reads go on to the next worker."""
     outcome = first_is_frozen(
         "connectors", "create", "c", "-s", "connector.class=org.example.FileSource"
     )
@@ -68,7 +68,7 @@ def test_a_frozen_worker_gets_no_change(first_is_frozen: Run, connect: FakeConne
 
 
 def test_every_frozen_worker_is_reported(run: Run) -> None:
-    """Exit 7 within the limit of a request, although the run had two minutes."""
+    """Workers that do not answer are each reported after one request's limit: exit 7."""
     started = time.monotonic()
     with frozen() as one, frozen() as two:
         outcome = run("agent", "status", "--url", one, "--url", two, "--request-timeout", "2s")

@@ -24,7 +24,7 @@ public class %(name)s extends org.apache.kafka.connect.source.SourceConnector {
 
 
 def connector(name: str, *, version: str = '"1.0"', body: str = "") -> str:
-    """The source of a connector; `version` is an expression, `body` members of the class."""
+    """Return a connector's source; `version` is an expression, `body` has members of the class."""
     package, _, simple = name.rpartition(".")
     return CONNECTOR % {"package": package, "name": simple, "version": version, "body": body}
 
@@ -32,9 +32,9 @@ def connector(name: str, *, version: str = '"1.0"', body: str = "") -> str:
 def compiled(
     runtime: KafkaRuntime, sources: Mapping[str, str], directory: Path, *jars: Path
 ) -> Path:
-    """Compile sources, by the names of their classes, into a directory of classes.
+    """Compile `sources`, texts by class name, into `directory`.
 
-    `jars`: libraries besides Kafka's.
+    `jars` are libraries besides Kafka's.
     """
     root = directory.with_name(f"{directory.name}.src")
     for name, text in sources.items():

@@ -1,7 +1,7 @@
 """Kafka 4.4.0 for tests, with the FileStream connectors of 4.3.1.
 
-Maven Central has no `connect-file` 4.4.0. That of 4.3.1 needs one class that 4.4 has moved; the
-class below has its name and calls the moved one.
+Maven Central has no `connect-file` 4.4.0. The one of 4.3.1 needs a class that 4.4 has moved; the
+class below has the old name and calls the moved class.
 """
 
 import shutil
@@ -27,9 +27,9 @@ public class AppInfoParser {
 def runtime_with_file_connectors(
     of_4_3: KafkaRuntime, directory: Path, newer: Path | None = None
 ) -> KafkaRuntime:
-    """Return Kafka 4.4.0, or that of `newer`, in a directory of links.
+    """Return Kafka 4.4.0, or the jars of `newer`, in a directory of links.
 
-    `of_4_3` has `connect-file`.
+    `of_4_3` is the runtime that has `connect-file`.
     """
     libs = directory / "libs"
     libs.mkdir()

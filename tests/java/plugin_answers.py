@@ -1,6 +1,6 @@
 """Answers of two workers about plugins, in forms that can be compared.
 
-Plugins that an agent has and a bare Java worker lacks: see docs/reference/compatibility.md.
+docs/reference/compatibility.md lists the plugins that an agent has and a bare Java worker lacks.
 """
 
 import json
@@ -19,19 +19,19 @@ OUR_OWN_PLUGINS = re.compile(
 
 
 def is_our_own(class_name: object) -> bool:
-    """Whether a Java worker out of Apache's archive does not have this class."""
+    """Return whether the class is missing from a Java worker out of Apache's archive."""
     return OUR_OWN_PLUGINS.fullmatch(str(class_name)) is not None
 
 
 JSON = {"Content-Type": "application/json"}
 OUR_OWN_KEYS = frozenset({"on.truncate"})
-"""Settings that connectors of Apache's do not have; see docs/reference/compatibility.md."""
+"""Settings that Apache's connectors do not have; see docs/reference/compatibility.md."""
 
 
 def on_both(
     java_url: str, agent_url: str, method: str, target: str, body: object = None
 ) -> tuple[Answer, Answer]:
-    """Return what a Java worker and an agent answer."""
+    """Return the answers of a Java worker and an agent to the same request."""
     is_text = body is None or isinstance(body, str | bytes)
     text, headers = (body, {}) if body is None else (body if is_text else json.dumps(body), JSON)
     answers = [call_url(url, method, target, text, headers) for url in (java_url, agent_url)]
@@ -39,14 +39,14 @@ def on_both(
 
 
 def definition(key: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """A key's definition without its prose."""
+    """Return the definition of a key without its documentation."""
     if key is None:
         return None
     return {name: value for name, value in key.items() if name != "documentation"}
 
 
 def without_our_own(value: Mapping[str, Any]) -> dict[str, Any]:
-    """A key's value without the plugins of ours among what is recommended."""
+    """Return the value of a key without our own plugins among its recommended values."""
     recommended = [v for v in value["recommended_values"] if not is_our_own(v)]
     return {**value, "recommended_values": recommended}
 
@@ -71,7 +71,7 @@ def validation(answer: Answer) -> Any:
 
 
 def comparable(answer: Answer, release: str) -> list[str]:
-    """Return an answer as lines without prose and without its release; lists are sorted."""
+    """Return an answer as lines without documentation and release; lists are sorted."""
     answer = replace(answer, body=answer.body.replace(release.encode(), b"<release>"))
     try:
         body = validation(answer) if answer.status == 200 else answer.json()

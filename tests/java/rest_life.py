@@ -1,7 +1,7 @@
-"""Steps over REST, told so that two workers can be compared (see `rest_stories`).
+"""Steps over REST, recorded so that two workers can be compared (see `rest_stories`).
 
-Each step is a request and, where a worker needs a moment, a condition to wait for. What differs
-from worker to worker by nature (addresses, versions, this run's names) is masked.
+Each step is a request and, where a worker needs a moment, a condition to wait for. Values that
+differ between workers by nature (addresses, versions, this run's names) are masked.
 """
 
 import json
@@ -18,7 +18,7 @@ JSON = {"Content-Type": "application/json"}
 WAIT_S = 150
 _MASKED_MEMBERS = ("worker_id", "commit", "kafka_cluster_id", "last_modified", "documentation")
 
-# Java's maps are printed in an order that nobody promises.
+# Java prints maps in no defined order.
 _PRINTED_MAP = re.compile(r"\{([^{}]*=[^{}]*)\}")
 
 Condition = Callable[[Answer], bool]
@@ -26,7 +26,7 @@ Condition = Callable[[Answer], bool]
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One step as it went: the request, and the masked answer."""
+    """One step: the request and the masked answer."""
 
     step: str
     status: int
@@ -39,7 +39,7 @@ class Told:
 
 
 class Life:
-    """Asks one worker; `connector` is a name that no other test uses."""
+    """Steps on one worker; `connector` is a name that no other test uses."""
 
     def __init__(self, base_url: str, connector: str, directory: str) -> None:
         self._base_url = base_url.rstrip("/")
@@ -48,7 +48,7 @@ class Life:
         self.told: list[Told] = []
 
     def source_config(self) -> dict[str, str]:
-        """A source that waits for a file, so that it stays quiet."""
+        """Return the config of a source that stays idle, because its file does not exist."""
         return {
             "connector.class": "FileStreamSource",
             "tasks.max": "1",
@@ -57,7 +57,7 @@ class Life:
         }
 
     def sink_config(self) -> dict[str, str]:
-        """A sink that has nothing to read."""
+        """Return the config of a sink without records to read."""
         return {
             "connector.class": "FileStreamSink",
             "tasks.max": "1",
@@ -74,10 +74,10 @@ class Life:
         until: Condition | None = None,
         told: Callable[[Any], object] | None = None,
     ) -> Answer:
-        """Send a request, `{c}` in its path being the connector; repeat it `until` it fits.
+        """Send a request, with the connector's name for `{c}` in its path, `until` the answer fits.
 
-        What is momentarily impossible (409 during a rebalance) is repeated, as clients should.
-        `told`: what of the answer's JSON belongs to the story, all of it if None.
+        A request that is refused during a rebalance (409) is repeated, as clients should do. `told`
+        returns the part of the answer's JSON to record; None records all of it.
         """
 
         def send() -> Answer:
@@ -102,7 +102,7 @@ class Life:
 
     @property
     def file(self) -> str:
-        """Of the story's own, to be written to with `write_lines`."""
+        """Path of a file of this story alone, written by `write_lines`."""
         return f"{self._directory}/{self._connector}.in"
 
     def write_lines(self, count: int) -> None:
@@ -111,7 +111,7 @@ class Life:
             opened.writelines(f"line {number}\n" for number in range(count))
 
     def has_read_its_file(self, answer: Answer) -> bool:
-        """Tell whether a source's offsets are at the end of `file`."""
+        """Return whether a source's offsets are at the end of `file`."""
         if answer.status != 200:
             return False
         positions = [entry["offset"].get("position") for entry in answer.json()["offsets"]]
@@ -138,13 +138,13 @@ class Life:
         self.ask("GET", "/connectors/{c}/status", until=reached)
 
     def of_connector(self, listed: Any) -> object:
-        """For `ask(told=)`: of a listing of all connectors, the story's."""
+        """Return the story's own entries of a listing of all connectors, for `ask(told=)`."""
         if isinstance(listed, list):
             return [name for name in listed if name == self._connector]
         return {name: entry for name, entry in listed.items() if name == self._connector}
 
     def loggers(self, listed: Any) -> object:
-        """For `ask(told=)`: of all loggers, in order, those named after the connector."""
+        """Return the loggers named after the connector, in their order, for `ask(told=)`."""
         return [
             [name, level["level"]]
             for name, level in listed.items()
@@ -188,10 +188,10 @@ class Life:
         if name in _MASKED_MEMBERS:
             return "<masked>"
         if name == "trace":
-            # Python's class and stack stand where Java's do; the message is the same.
+            # Python's class and stack trace differ from Java's; the message is the same.
             return self._text(member.partition("\n")[0].partition(": ")[2])
         if name == "tasks" and all(isinstance(task, Mapping) for task in member):
-            # In answers to restarts Java's tasks come in any order.
+            # Java's answers to restarts list tasks in any order.
             member = sorted(member, key=lambda task: str(task.get("id", task.get("task"))))
         return self._value(member)
 

@@ -1,7 +1,7 @@
-"""Lives of connectors, asked of a Java worker and of an agent, and compared.
+"""Lives of connectors on a Java worker and on an agent, compared step by step.
 
-Each story is told to one worker, on a connector of its own. Requests that are possible at any time
-are in `rest_scenarios`; here the steps depend on those before them.
+Each story runs on one worker, with a connector of its own. Requests that are possible at any time
+are in `rest_scenarios`; the steps here depend on earlier steps.
 """
 
 import json
@@ -74,7 +74,7 @@ def _restart(life: Life) -> None:
 def _settle(life: Life) -> None:
     """Wait until a restart is over.
 
-    RUNNING may be from before it. What is PAUSED was asked for later, so it is reported later.
+    RUNNING may be the state before the restart. PAUSED is requested later, so it is reported later.
     """
     life.ask("PUT", "/connectors/{c}/pause")
     life.wait_for_state("PAUSED", tasks=1)
@@ -87,7 +87,7 @@ def _stop_and_delete(life: Life, config: Mapping[str, str]) -> None:
     life.wait_for_state("STOPPED", tasks=0)
     life.ask("GET", "/connectors/{c}/tasks", until=lambda it: it.json() == [])
     life.ask("PUT", "/connectors/{c}/stop")
-    # No restart of task 0 here: a Java worker that remembers it answers 409 for ever.
+    # A Java worker that remembers task 0 answers 409 for ever, so its restart is left out.
     life.ask("POST", "/connectors/{c}/restart")
     life.ask("POST", "/connectors/{c}/restart?includeTasks=true")
     life.ask("PUT", "/connectors/{c}/topics/reset")
@@ -104,7 +104,7 @@ def _stop_and_delete(life: Life, config: Mapping[str, str]) -> None:
 
 
 def life_of_a_sink(life: Life) -> None:
-    """The same for a sink, whose consumer group and topics have rules of their own."""
+    """Do the same for a sink, whose consumer group and topics have rules of their own."""
     config = life.sink_config()
     for refused in (
         {**config, "topics": ""},
@@ -142,7 +142,7 @@ def life_of_a_sink(life: Life) -> None:
 
 
 def created_in_each_state(life: Life) -> None:
-    """`initial_state` (KIP-980) is what the connector starts in, for both kinds."""
+    """Create connectors of both kinds in each `initial_state` (KIP-980)."""
     for config in (life.source_config(), life.sink_config()):
         for state, tasks in (("running", 1), ("PAUSED", 0), ("Stopped", 0)):
             life.create(config, initial_state=state)
@@ -156,7 +156,7 @@ def created_in_each_state(life: Life) -> None:
 
 
 def a_failed_task(life: Life) -> None:
-    """A sink whose file cannot be made: every request, then the cure."""
+    """Send every request to a sink that cannot create its file, then correct its config."""
     config = life.sink_config()
     life.create({**config, "file": "/nonexistent/file"})
     life.wait_for_states("RUNNING", "FAILED")
@@ -168,7 +168,7 @@ def a_failed_task(life: Life) -> None:
     for flags in ("?onlyFailed=true", "?onlyFailed=true&includeTasks=true", ""):
         life.ask("POST", f"/connectors/{{c}}/restart{flags}")
         life.wait_for_states("RUNNING", "FAILED")
-    # The task's state does not show whether it has failed again by now.
+    # The task's state does not show whether this restart has failed already.
     life.ask("POST", "/connectors/{c}/tasks/0/restart")
     life.ask("PUT", "/connectors/{c}/stop")
     life.wait_for_state("STOPPED", tasks=0)
@@ -180,9 +180,9 @@ def a_failed_task(life: Life) -> None:
 
 
 def a_failed_connector(life: Life) -> None:
-    """A connector that never starts: every request, then the cure.
+    """Send every request to a connector that never starts, then correct its config.
 
-    No stop here: a Java worker leaves a connector FAILED that it could not even construct.
+    The story has no stop: a Java worker leaves a connector FAILED that it could not construct.
     """
     config = life.source_config()
     life.create({**config, "topic": None})
@@ -190,7 +190,7 @@ def a_failed_connector(life: Life) -> None:
     life.ask("GET", "/connectors/{c}")
     life.ask("GET", "/connectors/{c}/tasks")
     for flags in ("?onlyFailed=true", "?includeTasks=true", ""):
-        # FAILED may still be that of before: then the trace belongs to neither state.
+        # FAILED may be the state before the restart, so the trace is left out.
         life.ask("POST", f"/connectors/{{c}}/restart{flags}", told=_without_trace)
         life.wait_for_states("FAILED")
     life.ask("POST", "/connectors/{c}/tasks/0/restart")
@@ -203,7 +203,7 @@ def a_failed_connector(life: Life) -> None:
 
 
 def _without_text(body: Any) -> object:
-    """Texts about bodies that cannot be bound are our own."""
+    """Return the code only: our texts about a body that cannot be bound differ from Java's."""
     return body["error_code"]
 
 
@@ -215,7 +215,7 @@ def _without_trace(body: object) -> object:
 
 
 def active_topics(life: Life) -> None:
-    """Topics are listed once a task has used them, until they are reset (KIP-558)."""
+    """List topics once a task has used them, until they are reset (KIP-558)."""
     life.write_lines(3)
     life.create({**life.source_config(), "file": life.file})
     life.wait_for_state("RUNNING", tasks=1)
@@ -229,7 +229,7 @@ def active_topics(life: Life) -> None:
 
 
 def offsets_of_both_kinds(life: Life) -> None:
-    """A source's offsets are its own, a sink's those of its consumer group (KIP-875)."""
+    """Read the offsets of a source, and those of a sink's consumer group (KIP-875)."""
     offsets = "/connectors/{c}/offsets"
     life.ask("GET", offsets)
     life.write_lines(3)
@@ -256,7 +256,7 @@ def offsets_of_both_kinds(life: Life) -> None:
 
 
 def changed_offsets_of_a_source(life: Life) -> None:
-    """Only while it is stopped; what FileStreamSource refuses leaves all as it was (KIP-875)."""
+    """Change the offsets of a stopped source; a refused change leaves them (KIP-875)."""
     offsets = "/connectors/{c}/offsets"
     life.write_lines(3)
     life.create({**life.source_config(), "file": life.file})
@@ -302,11 +302,11 @@ def changed_offsets_of_a_source(life: Life) -> None:
 
 
 def changed_offsets_of_a_sink(life: Life) -> None:
-    """Its consumer group's, which have rules of their own."""
+    """Change the offsets of a sink, which are those of its consumer group."""
     offsets, topic = "/connectors/{c}/offsets", life.sink_config()["topics"]
     life.create(life.sink_config(), initial_state="STOPPED")
     life.wait_for_states("STOPPED")
-    # Without a group there is nothing to delete an offset of.
+    # Without a consumer group there is no offset to delete.
     life.ask("PATCH", offsets, _sink_offsets(topic, 0, None))
     life.ask("DELETE", offsets)
     _delete(life)
@@ -360,7 +360,7 @@ def _sink_offsets(topic: Any, partition: Any, position: Any = 1) -> dict[str, An
 
 
 def _sorted_offsets(body: Any) -> object:
-    """Kafka promises no order of offsets."""
+    """Return the offsets in a fixed order, because Kafka promises none."""
     return sorted(json.dumps(entry, sort_keys=True) for entry in body["offsets"])
 
 
@@ -369,7 +369,7 @@ def _count(answer: Answer) -> int:
 
 
 def levels_of_loggers(life: Life) -> None:
-    """Loggers are changed by the beginning of their names, here or in the whole cluster."""
+    """Set levels of loggers by a prefix of their names, on one worker or the whole cluster."""
     own = "/admin/loggers/{c}"
     for name, level in (
         ("", "INFO"),

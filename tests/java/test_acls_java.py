@@ -1,7 +1,7 @@
-"""The generated grants are enough for Apache's own worker, and what lacks fails as predicted.
+"""The generated grants are enough for Apache's worker, and a missing one fails as predicted.
 
-A broker with StandardAuthorizer, SASL users, one Java worker with exactly-once enabled: it tells
-nothing of its configuration, so `acls` has its file.
+A broker with StandardAuthorizer, SASL users, and one Java worker with exactly-once enabled. REST
+does not show a Java worker's configuration, so `acls` gets the worker's file.
 """
 
 import json
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.java
 WAIT_S = 150
 NOBODY = "http://127.0.0.1:1"
 LINES = 20
-# Row, and what the trace of a failed connector or task must speak of.
+# The rule of the missing grant, and a part of the trace of the connector or task that fails.
 PREDICTED = {
     "S1": "TopicAuthorizationException: Not authorized to access topics: .lacks-s1-",
     "O3": "Not authorized to get the end offsets for topic",
@@ -42,7 +42,7 @@ PREDICTED = {
 
 
 class JavaCluster:
-    """One Java worker that may do what was generated from its file, and `acls` for it."""
+    """One Java worker with the grants generated from its file, and the `acls` command for it."""
 
     def __init__(self, secured: SecuredBroker, servers: Servers, directory: Path) -> None:
         group = unique_name("java")
@@ -77,7 +77,7 @@ class JavaCluster:
         assert self.call("PUT", f"/connectors/{name}/resume").status == 202
 
     def parts(self, name: str) -> list[dict[str, Any]]:
-        """The connector's status, then its tasks'; empty while there is none."""
+        """Return the statuses of the connector and its tasks; empty if the connector has none."""
         answer = self.call("GET", f"/connectors/{name}/status")
         if answer.status != 200:
             return []
@@ -85,18 +85,18 @@ class JavaCluster:
         return [status["connector"], *status["tasks"]]
 
     def trace(self, name: str) -> str:
-        """The first trace; empty while nothing has failed."""
+        """Return the first trace; empty while nothing has failed."""
         return next((part["trace"] for part in self.parts(name) if "trace" in part), "")
 
     def runs(self, name: str) -> bool:
         return [part["state"] for part in self.parts(name)] == ["RUNNING", "RUNNING"]
 
     def grants(self, name: str) -> list[Grant]:
-        """All that a connector needs and has not."""
+        """Return the grants that a connector needs and lacks."""
         return read_grants(self._generate("--connector", name))
 
     def blockers(self, name: str) -> dict[str, set[tuple[str, str, str]]]:
-        """Rows that stand in the connector's way: who lacks which operation on what."""
+        """Return by rule which principal lacks which operation on which resource."""
         options = ("--worker-config", self._file, "--phase", "enabled", "-o", "json")
         ended = self._pyconnect("acls", "check", *options, "--connector", name)
         found: dict[str, set[tuple[str, str, str]]] = {}
@@ -112,9 +112,9 @@ class JavaCluster:
 def test_a_java_worker_runs_with_the_generated_grants_and_fails_without_one(
     secured: SecuredBroker, servers: Servers, tmp_path: Path
 ) -> None:
-    """A source and a sink copy a file; sources that lack a row fail as predicted until it is there.
+    """A source and a sink copy a file; a source that lacks one grant fails until it gets it.
 
-    `acls check` names that row alone.
+    `acls check` names that grant alone.
     """
     cluster = JavaCluster(secured, servers, tmp_path)
     lines, copied = tmp_path / "lines.txt", tmp_path / "copied.txt"

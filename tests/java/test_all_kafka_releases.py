@@ -1,4 +1,4 @@
-"""One agent with a location for each known release of Kafka: the host's classes work on all."""
+"""One agent with a location for each known release of Kafka: the host works with all of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,15 +27,15 @@ OLD, NEW = (
     for place in ("", "internals.")
 )
 METRICS = "if (context.pluginMetrics() == null) { throw new IllegalStateException(); }"
-"""Kafka 4.1 and later give metrics to connectors and tasks."""
+"""Code that fails unless the task has metrics, as it has since Kafka 4.1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The classes of `java_plugins` in a location of one release, and what runs of them."""
+    """The classes of `java_plugins` compiled for one release, and the connectors that run them."""
 
     version: str
-    """Of Kafka's jars there; also that of the connectors."""
+    """Version of Kafka's jars in the location, and of its connectors."""
     package: str
     notes: Path
     name: str
@@ -74,7 +74,7 @@ class Place:
         return [(record.value() or b"").decode() for record in records]
 
     def await_taken(self, agent: Agent, numbers: range) -> None:
-        """Wait until the sink has committed that it has taken these numbers, each at least once."""
+        """Wait until the sink has committed these numbers, and has taken each at least once."""
         path = f"/connectors/{self.name}-sink/offsets"
         last = numbers[-1]
         eventually(
@@ -84,14 +84,14 @@ class Place:
             WAIT_S,
         )
         lines = self.noted("sink", f"={self.version} number")
-        # 31 key 30=4.2.1 number 30! …
+        # A line of notes: 31 key 30=4.2.1 number 30! …
         taken = {int(line.split()[4][:-1]) for line in lines}
         assert taken == {*numbers}
         assert self.noted("sink", "flush")
 
 
 def location(runtime: KafkaRuntime, release: str, directory: Path) -> Place:
-    """Compile the connectors of the tests against a release; they name it in what they say."""
+    """Compile the connectors of the tests against a release, which their records name."""
     version = kafka_api().version(release)
     number = release.replace(".", "")
     expression = OLD if kafka_api().bit(release) < kafka_api().bit("4.4") else NEW
@@ -114,7 +114,7 @@ def location(runtime: KafkaRuntime, release: str, directory: Path) -> Place:
 
 @pytest.fixture
 def places(kafka_runtime: KafkaRuntime, tmp_path: Path) -> list[Place]:
-    """One for each release. Each way to choose it is used, and with 4.4 the classes' own."""
+    """A location for each release; every way to choose a release is in use, for 4.4 the classes."""
     found = [location(kafka_runtime, release, tmp_path) for release in kafka_api().releases]
     for release in ("4.0", "4.1"):
         (tmp_path / "plugins" / release / "kafka.release").write_text(f"{release}\n")
@@ -149,7 +149,7 @@ def errors(agent: Agent, config: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def kill_and_restart(agent: Agent, names: list[str]) -> None:
-    """End the Java processes of all connectors and tasks at once, and start these again."""
+    """Kill the Java processes of all connectors and tasks at once, and restart them."""
     for process in java_processes(agent):
         process.kill()
     for name in names:
@@ -165,7 +165,7 @@ def has_ended_at(agent: Agent, name: str, number: int) -> bool:
 def test_a_source_a_sink_and_a_transformation_run_on_each_release(
     agent: Agent, places: list[Place], kafka_broker: SharedBroker, request: pytest.FixtureRequest
 ) -> None:
-    """All at once: polls, results of records, commits, offsets, validations, and SIGKILL."""
+    """Polls, commits, offsets, validations and restarts after SIGKILL work on all releases."""
     listed = {each["class"]: each for each in agent.get("/connector-plugins")}
     for place in places:
         assert listed[place.source["connector.class"]]["version"] == place.version
@@ -189,7 +189,7 @@ def test_a_source_a_sink_and_a_transformation_run_on_each_release(
     last = places[-1]
     eventually(lambda: len(last.sent(kafka_broker)) > 25, WAIT_S, lambda: last.sent(kafka_broker))
     if "enabled" in request.node.name:
-        # At-least-once delivery would send records again.
+        # With at-least-once delivery a kill would send records twice.
         names = [f"{place.name}-{kind}" for place in places for kind in ("source", "sink")]
         kill_and_restart(agent, names)
     for place in places:

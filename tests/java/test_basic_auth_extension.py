@@ -35,18 +35,18 @@ def basic(user: str, password: str) -> dict[str, str]:
 
 
 class WithExtension(JavaConnectWorker):
-    """Its jar is beside Kafka's, where JAAS finds the login module."""
+    """A Java worker with the extension's jar on Kafka's class path, where JAAS searches."""
 
     def _command(self, worker_file: Path, connector_files: Sequence[Path]) -> Sequence[str]:
         words = list(super()._command(worker_file, connector_files))
         (jar,) = location_of(BASIC_AUTH).glob("*.jar")
         words[words.index("-cp") + 1] += f":{jar}"
-        # A class archive is of one class path.
+        # A class data archive fits only one class path.
         return [word for word in words if "Archive" not in word]
 
 
 class Signed(WorkerRest[ConnectWorker]):
-    """A worker that is addressed as the user anna."""
+    """A worker that gets every request as the user anna."""
 
     def call(
         self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
@@ -63,7 +63,7 @@ def group(
     kafka_broker: SharedBroker,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[Signed, Signed]]:
-    """Leader and follower; the Java worker's properties and its variable serve both."""
+    """A leader and a follower with the same properties and the same environment variable."""
     directory = tmp_path_factory.mktemp("jaas")
     (directory / "credentials.properties").write_text("anna=pa:ss w\\u00f6rd\nbob=b\n")
     (directory / "jaas.conf").write_text(
@@ -131,9 +131,9 @@ TARGETS = (
 
 
 def test_both_kinds_admit_and_refuse_the_same(group: tuple[Signed, Signed]) -> None:
-    """Status and text; requests of workers are exempt and health is not.
+    """Status and text are the same; requests between workers need no user, and health does.
 
-    A password that is not Base64 is a 500 of the Java worker, and a 401 of the agent.
+    For a password that is not Base64 a Java worker answers 500, and an agent 401.
     """
     refused = "User cannot access the resource."
     for target in TARGETS:
@@ -152,7 +152,7 @@ def test_both_kinds_admit_and_refuse_the_same(group: tuple[Signed, Signed]) -> N
 def test_connectors_are_changed_through_either_worker_and_run(
     group: tuple[Signed, Signed], tmp_path: Path
 ) -> None:
-    """The user's header is forwarded to the leader; task configs are sent without a user."""
+    """A follower forwards the user's header to the leader; task configs are sent without a user."""
     names = [unique_name("lines") for _ in range(4)]
     for number, name in enumerate(names):
         file = tmp_path / f"{name}.txt"

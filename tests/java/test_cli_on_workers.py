@@ -1,4 +1,4 @@
-"""The command line's verbs on Apache's worker and on our agent: dead letters and backups too."""
+"""The command line on Apache's worker and on our agent, dead letters and backups included."""
 
 import json
 import shlex
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.java
 
 @pytest.fixture(params=["java_worker", "agent_worker"])
 def worker_url(request: pytest.FixtureRequest) -> str:
-    """First Apache's worker, then our agent, on the same broker."""
+    """The address of Apache's worker, then of our agent, on the same broker."""
     return str(request.getfixturevalue(request.param).url)
 
 
@@ -31,7 +31,7 @@ def command(worker_url: str, tmp_path: Path) -> Command:
 
 
 def test_the_life_of_a_connector(command: Command, tmp_path: Path) -> None:
-    """Create, look, patch, pause, resume, stop, restart, apply, delete: the same on both kinds."""
+    """Every verb from create to delete works on a Java worker and on an agent."""
     name = unique_name("cli")
     source = tmp_path / "in.txt"
     source.write_text("one\n")
@@ -53,7 +53,7 @@ def test_the_life_of_a_connector(command: Command, tmp_path: Path) -> None:
     assert view["status"]["tasks"][0]["state"] == "RUNNING"
 
     assert command("connectors", "patch", name, "--set", "batch.size=100") == 0, command.err
-    # A Java worker shows what it has read back, a moment after it answered.
+    # A Java worker shows a change after it has read it back from the config topic.
     eventually(lambda: command("connectors", "diff", "-f", str(file)) == 1)
     assert "batch.size=100" in command.out
     assert command("connectors", "apply", "-f", str(file), "--wait", "RUNNING") == 0, command.err
@@ -74,7 +74,7 @@ def test_the_life_of_a_connector(command: Command, tmp_path: Path) -> None:
 def test_status_names_failures_and_lag(
     worker_url: str, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """The root cause of the failure, the lag of a sink, the rate of its commits: of both kinds."""
+    """Status shows a failure's root cause, a sink's lag and its commit rate on both kinds."""
     command = Command(tmp_path / "home", worker_url, kafka_broker.bootstrap_servers)
     topic, source, sink, broken = (unique_name(each) for each in ("t", "source", "sink", "broken"))
     lines = tmp_path / "in.txt"
@@ -95,7 +95,7 @@ def test_status_names_failures_and_lag(
 
     eventually(lambda: f"{broken}/0" in [each["name"] for each in status()["failed"]])
     assert any(word in cause() for word in ("FileNotFound", "NoSuchFile")), cause()
-    # Committed every minute, and when the sink is stopped.
+    # Stopping a sink commits its offsets before the next regular commit.
     assert command("connectors", "stop", sink, "--wait", "STOPPED") == 0, command.err
     eventually(lambda: status()["lag"].get(sink) == 0, describe=lambda: status()["lag"])
     with lines.open("a") as more:
@@ -108,7 +108,7 @@ def test_status_names_failures_and_lag(
 def test_wrong_configurations_are_reported_before_they_are_stored(
     command: Command, tmp_path: Path
 ) -> None:
-    """Field errors come from the worker, one line each; exit 1 of validate, 2 of create."""
+    """The worker's field errors are printed one a line; validate exits with 1 and create with 2."""
     name = unique_name("cli")
     file = tmp_path / "c.json"
     file.write_text(json.dumps({"connector.class": "FileStreamSource", "tasks.max": "none"}))
@@ -120,7 +120,7 @@ def test_wrong_configurations_are_reported_before_they_are_stored(
 
 
 def test_a_worker_reports_health_info_plugins_and_loggers(command: Command) -> None:
-    """Health, info, plugins and loggers are answered by both kinds."""
+    """A Java worker and an agent answer health, info, plugins and loggers."""
     assert command("health") == 0, command.err
     assert command("info", "-o", "json") == 0
     assert json.loads(command.out)["version"].startswith("4.")
@@ -145,7 +145,7 @@ BAD_PRICE = (b'{"price": "12 EUR"}', b'{"price": "7 EUR"}')
 def test_letters_of_a_java_worker_are_grouped_and_replayed(
     java_worker: SharedJavaWorker, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """Two causes, whatever the values; mended records pass the sink that refused them."""
+    """Records that fail are grouped by two causes, and mended records pass the same sink."""
     command = Command(tmp_path / "home", java_worker.url, kafka_broker.bootstrap_servers)
     topic, dead, sink = (unique_name(each) for each in ("orders", "dead", "sink"))
     create_topics(kafka_broker.bootstrap_servers, [topic, dead])
@@ -210,7 +210,7 @@ WAIT_S = 150
 def test_connectors_of_a_java_worker_come_back(
     java_worker: SharedJavaWorker, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """With states and offsets: the source repeats no line. The undo takes them away again."""
+    """A restored source has its offsets and repeats no line; undo deletes the connectors again."""
     command = Command(tmp_path / "home", java_worker.url, kafka_broker.bootstrap_servers)
     lines, copied = tmp_path / "lines", tmp_path / "copied"
     topic = unique_name("lines")

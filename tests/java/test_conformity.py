@@ -1,7 +1,7 @@
-"""REST, plugins, their settings and validations are those of Apache's worker of the same release.
+"""REST, plugins, settings and validations are those of Apache's worker of the same release.
 
-The list asked here of a real Java worker is the one the application is tested with over a fake
-herder; the life of a connector is told by a Java worker and by an agent, and compared. Texts of
+A real Java worker gets the same list of requests as the tests of our REST layer over a fake
+herder. A Java worker and an agent run the same stories, and their answers are compared. Texts of
 documentation are our own. Java promises no order for contents of hash maps.
 """
 
@@ -44,7 +44,7 @@ _TRANSFORMS = "org.apache.kafka.connect.transforms"
 
 @dataclass(frozen=True, slots=True)
 class ConfigCase:
-    """`changes` are put over a valid config of the connector class."""
+    """A valid config of a connector class with `changes` over it."""
 
     base: ConfigValues
     changes: ConfigValues
@@ -59,7 +59,7 @@ class ConfigCase:
 
     @property
     def name(self) -> str:
-        """For test ids."""
+        """Return the id of the parametrized test."""
         return " ".join(
             [self.connector_class, *(f"{key}={it}" for key, it in self.changes.items())]
         )
@@ -177,7 +177,7 @@ CONFIG_CASES: tuple[ConfigCase, ...] = (
 )
 
 
-# Some tests ask for hundreds of answers.
+# Some tests send hundreds of requests.
 pytestmark = [pytest.mark.java, pytest.mark.timeout(900)]
 
 PROVIDER = {
@@ -188,7 +188,7 @@ PROVIDER = {
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """Of pytest-xdist's worker alone, as the session's workers of 4.3.1."""
+    """A Java worker and an agent of one release, kept for this pytest-xdist worker."""
 
     release: str
     java_url: str
@@ -201,7 +201,7 @@ def workers(
     kafka_broker: SharedBroker,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Workers]:
-    """Those of 4.4 have a config provider, `file`."""
+    """A Java worker and an agent of one release; those of 4.4 have a config provider, `file`."""
     if request.param != RELEASE_4_4:
         java, agent = map(request.getfixturevalue, ("java_worker", "agent_worker"))
         yield Workers(request.param, java.url, agent.url)
@@ -221,14 +221,14 @@ def workers(
 
 @pytest.fixture
 def provided(tmp_path: Path) -> Path:
-    """A file for the provider: a number, and a text that is none."""
+    """A file for the config provider, with a number and with texts."""
     file = tmp_path / "provided.properties"
     file.write_text("number=1\ntext=s3cret\nconverter=nope\n")
     return file
 
 
 def wrong_answers(url: str, release: str) -> dict[str, list[str]]:
-    """Return what is not as expected, by scenario."""
+    """Return the differences from the expected answers, by scenario."""
     found = {}
     for each in SCENARIOS:
         answer = call_url(url, each.method, each.target, each.body, each.headers)
@@ -238,12 +238,12 @@ def wrong_answers(url: str, release: str) -> dict[str, list[str]]:
 
 
 def test_expected_answers_are_those_of_apaches_worker(workers: Workers) -> None:
-    """The answers that tests of the REST layer expect are those of a real Java worker."""
+    """The expected answers in tests of the REST layer are those of a real Java worker."""
     assert wrong_answers(workers.java_url, workers.release) == {}
 
 
 def test_an_agent_answers_as_expected(workers: Workers) -> None:
-    """A complete agent answers the same list."""
+    """A complete agent gives the answers that the tests of the REST layer expect."""
     assert wrong_answers(workers.agent_url, workers.release) == {}
 
 
@@ -254,7 +254,7 @@ def test_an_agent_answers_as_expected(workers: Workers) -> None:
 )
 @cases("story", *STORIES, ids=lambda story: story.__name__)
 def test_each_story_is_the_same_on_both(story: Story, workers: Workers, tmp_path: Path) -> None:
-    """Every step of it is answered alike, but for addresses and the like."""
+    """Each step of a story has the same answer on both workers, except for masked values."""
     assert differences(*told_by(story, [workers.java_url, workers.agent_url], tmp_path)) == []
 
 
@@ -280,12 +280,12 @@ def url_of_agent_with_jar(
 def test_each_story_is_the_same_with_apaches_jar(
     story: Story, java_worker: SharedJavaWorker, url_of_agent_with_jar: str, tmp_path: Path
 ) -> None:
-    """Also when each connector and task of the agent is a Java process."""
+    """Stories have the same answers when the agent runs connectors and tasks in Java processes."""
     assert differences(*told_by(story, [java_worker.url, url_of_agent_with_jar], tmp_path)) == []
 
 
 def told_by(story: Story, urls: list[str], directory: Path) -> list[list[Told]]:
-    """Have each worker tell the story, all at once."""
+    """Run the story on all workers at once."""
     lives = [Life(url, unique_name("life"), str(directory)) for url in urls]
     with ThreadPoolExecutor(len(lives)) as tellers:
         list(tellers.map(story, lives))
@@ -302,7 +302,7 @@ def differences(on_java: list[Told], on_agent: list[Told]) -> list[tuple[str, st
 
 
 def test_both_workers_have_the_same_plugins(workers: Workers) -> None:
-    """All of Apache's own, with the same kinds and versions, in the same order."""
+    """An agent lists Apache's plugins with the same kinds and versions in the same order."""
     for target in ("/connector-plugins", "/connector-plugins?connectorsOnly=false"):
         on_java, on_agent = on_both(workers.java_url, workers.agent_url, "GET", target)
         shared = [p for p in on_agent.json() if not is_our_own(p["class"])]
@@ -310,7 +310,7 @@ def test_both_workers_have_the_same_plugins(workers: Workers) -> None:
 
 
 def test_every_plugin_has_the_same_settings(workers: Workers) -> None:
-    """Types, defaults, importance, groups and the like of each key."""
+    """Types, defaults, importance and groups of each key are those of Apache's worker."""
     listed = call_url(workers.java_url, "GET", "/connector-plugins?connectorsOnly=false").json()
     names = dict.fromkeys(plugin["class"] for plugin in listed)
     assert len(names) > 30
@@ -332,7 +332,7 @@ def test_every_plugin_has_the_same_settings(workers: Workers) -> None:
     "org.apache.kafka.common.config.provider.FileConfigProvider",
 )
 def test_a_plugin_that_is_not_there_is_refused_alike(workers: Workers, plugin: str) -> None:
-    """Unknown names, unknown versions, kinds that have no settings to show."""
+    """An unknown name, an unknown version, and a kind without settings are refused alike."""
     name, mark, query = plugin.partition("?")
     target = f"/connector-plugins/{name}/config{mark}{query}"
     on_java, on_agent = on_both(workers.java_url, workers.agent_url, "GET", target)
@@ -341,7 +341,7 @@ def test_a_plugin_that_is_not_there_is_refused_alike(workers: Workers, plugin: s
 
 
 def test_configurations_are_validated_alike(workers: Workers) -> None:
-    """Every key's definition, value, recommendations, errors and visibility."""
+    """Both workers validate with the same definitions, values, errors and visibility of keys."""
     different = {}
     for case in CONFIG_CASES:
         target = f"/connector-plugins/{case.connector_class}/config/validate"
@@ -373,13 +373,13 @@ def of_release(text: str | None, release: str) -> str | None:
 def test_references_to_config_providers_are_validated_alike(
     changes: dict[str, str], workers: Workers, provided: Path
 ) -> None:
-    """Neither shows values of providers, nor errors that may quote them; 4.3.1 does."""
+    """Neither worker shows a provider's values, nor errors that may quote them; 4.3.1 does."""
     names = ("number", "text", "converter")
     given = {key: f"${{file:{provided}:{v}}}" if v in names else v for key, v in changes.items()}
     config = {**SOURCE, **given}
     target = "/connector-plugins/FileStreamSource/config/validate"
     on_java, on_agent = on_both(workers.java_url, workers.agent_url, "PUT", target, config)
-    # Java's worker quotes a value in an error of another key; the agent has the reference there.
+    # A Java worker quotes the value in an error of another key; the agent quotes the reference.
     without_secret = on_java.text.replace("s3cret", f"${{file:{provided}:text}}")
     assert validation(on_agent) == validation(replace(on_java, body=without_secret.encode()))
     assert "s3cret" not in on_agent.text

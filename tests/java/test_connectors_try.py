@@ -1,4 +1,4 @@
-"""`pyconnect connectors try` with Java connectors: no worker, no broker, nothing is left."""
+"""`pyconnect connectors try` runs Java connectors without worker and broker, and leaves nothing."""
 
 import json
 import re
@@ -30,7 +30,7 @@ def postgres() -> Iterator[PostgresServer]:
 
 
 def tried(directory: Path, plugins: Path, config: dict[str, str], *options: str) -> Any:
-    """Return the answer of the command, which has to succeed."""
+    """Return the JSON output of the command, which must succeed."""
     file = directory / "connector.json"
     file.write_text(json.dumps({"name": "tried", "config": config}))
     command = [sys.executable, "-m", "pyconnect_cli", "connectors", "try", str(file)]
@@ -50,9 +50,9 @@ def values(record: Any) -> list[tuple[str, str]]:
 
 
 def test_a_java_source_and_a_java_sink(kafka_runtime: KafkaRuntime, tmp_path: Path) -> None:
-    """Records, transformations and bytes are those of Java; the sink's task is not made.
+    """Records, transformations and bytes are those of Java; the trial does not create a sink task.
 
-    A Python sink's chain may change to Java and back: each transformation is shown.
+    A Python sink's chain of transformations may switch to Java and back; each one is shown.
     """
     plugins, notes = tmp_path / "plugins", tmp_path / "notes"
     plugins.mkdir()
@@ -94,7 +94,7 @@ def test_a_java_source_and_a_java_sink(kafka_runtime: KafkaRuntime, tmp_path: Pa
 def test_values_are_the_same_after_a_python_transformation(
     kafka_runtime: KafkaRuntime, tmp_path: Path
 ) -> None:
-    """Of all types, with their schemas; the transformation has changed another field."""
+    """Values of all types keep their schemas when a Python transformation changes another field."""
     plugins = tmp_path / "plugins"
     plugins.mkdir()
     compiled_connectors(kafka_runtime, plugins)
@@ -143,7 +143,7 @@ def test_values_are_the_same_after_a_python_transformation(
 def test_debeziums_slot_is_the_trials_own_and_dropped(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """Rows of the snapshot are shown; the slot that the config names is not touched."""
+    """The trial shows rows of the snapshot and does not touch the slot that the config names."""
     database = postgres.new_database()
     config = {
         "connector.class": "io.debezium.connector.postgresql.PostgresConnector",

@@ -1,4 +1,4 @@
-"""Our plugins do with random cases what Apache's do, and are found alike."""
+"""Our plugins treat random cases as Apache's do, and an agent finds the same plugins."""
 
 import shutil
 import subprocess
@@ -31,7 +31,7 @@ DESCRIPTIONS = Path(__file__).parent / "Descriptions.java"
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Result of the cases of all seeds: differences without a rule, rules without a case."""
+    """The result for all seeds: differences without a rule, and rules without a case."""
 
     cases: int
     differences: list[str]
@@ -50,8 +50,8 @@ def judge(
 ) -> Judged:
     """Run a program for each seed.
 
-    `corpus` is a module with `java_version` and `cases`, `deviations` one with `RULES`, `reasons`
-    and `described`.
+    `corpus` is a module with `java_version` and `cases`; `deviations` is one with `RULES`,
+    `reasons` and `described`.
     """
     sources = {path.stem: path.read_text() for path in (DESCRIPTIONS, program)}
     classes = compiled(runtime, sources, directory / "classes")
@@ -71,10 +71,10 @@ def judge(
 
 
 def printed(runtime: KafkaRuntime, classes: Path, program: str, *arguments: str) -> list[str]:
-    """Run a program with Kafka's jars; returns its lines."""
+    """Run a program with Kafka's jars, and return its lines."""
     command = [
         str(runtime.java.executable),
-        # Quick compilation: no program runs long enough for the better one.
+        # No program runs long enough to gain from the optimizing compiler.
         "-XX:TieredStopAtLevel=1",
         "-Duser.timezone=UTC",
         "-Duser.language=en",
@@ -107,13 +107,13 @@ def converters(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFac
 
 
 def test_converters_differ_from_apaches_by_known_rules_only(converters: Judged) -> None:
-    """Thousands of random and hand-made inputs give the same bytes, value or refusal."""
+    """Our converters act as Apache's on thousands of inputs, apart from known deviations."""
     assert converters.cases > len(CONVERTER_SEEDS) * 10 * CASES
     assert not converters.differences, "\n".join(converters.differences[:5])
 
 
 def test_every_deviation_of_converters_still_exists(converters: Judged) -> None:
-    """A rule that no case needs any more hides future mistakes."""
+    """Each known deviation of converters has a case: a rule without one would hide mistakes."""
     assert converters.unused == ({"_more_float_digits"} if converters.java_version >= 19 else set())
 
 
@@ -139,14 +139,14 @@ def transforms(
 
 
 def test_transformations_differ_from_apaches_by_known_rules_only(transforms: Judged) -> None:
-    """Thousands of random records give the same record, or are refused in the same words."""
+    """Our transformations act as Apache's on thousands of records, apart from known deviations."""
     assert transforms.cases > len(TRANSFORM_SEEDS) * 20 * CASES
     assert not transforms.differences, "\n".join(transforms.differences[:5])
 
 
 def test_every_deviation_of_transformations_still_exists(transforms: Judged) -> None:
-    """A rule that no case needs any more hides future mistakes."""
-    # Java 19 and newer write floats with the fewest digits, and not each seed has one with more.
+    """Each known deviation of transformations has a case, except for long floats."""
+    # Java 19 and newer write floats with the fewest digits; not every seed has a longer float.
     assert transforms.unused <= {"_more_float_digits"}
 
 
@@ -158,7 +158,7 @@ _HISTORIES = ("1899", "1985", "2012")
 def test_all_names_and_numbers_of_zones_are_read_as_in_java(
     kafka_runtime: KafkaRuntime, tmp_path: Path
 ) -> None:
-    """Each name of Java's English locale, in winter, in summer, and at changes of the clocks."""
+    """Java's English zone names are read in winter, in summer, and at clock changes."""
     classes = compiled(kafka_runtime, {ZONES.stem: ZONES.read_text()}, tmp_path)
     formats: dict[str, JavaDateFormat] = {}
     differences, count = [], 0
@@ -247,7 +247,7 @@ LISTED = {
 
 @pytest.fixture(scope="module")
 def plugin_path(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Jars that need each other, class files, a link, a single jar, an entry that is not there."""
+    """Jars that need each other, class files, a link, a single jar, and a missing entry."""
     built = tmp_path_factory.mktemp("built")
     root, linked = built / "plugins", built / "linked"
     root.mkdir()
@@ -285,7 +285,7 @@ def test_the_plugins_are_those_of_kafka_connect(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With kinds, versions and locations. An agent finds Kafka's own by service files only."""
+    """An agent finds the plugins that Kafka finds, with their kinds, versions and locations."""
     monkeypatch.setattr("pyconnect_agent.worker.plugins.java_cache", lambda: tmp_path)
     classes = compiled(kafka_runtime, {"PluginScan": SCAN.read_text()}, tmp_path / "program")
     lines = printed(kafka_runtime, classes, "PluginScan", plugin_path, mode)

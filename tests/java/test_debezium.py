@@ -1,4 +1,4 @@
-"""Debezium's PostgreSQL source and JDBC sink in an agent, through kills of their processes."""
+"""Debezium's PostgreSQL source and JDBC sink in an agent whose processes are killed."""
 
 import json
 from collections.abc import Iterator
@@ -27,10 +27,10 @@ pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.timeout(850)]
 
 WAIT_S = 150
 SNAPSHOT, STREAMED = 5_000, 1_000
-# Of a transaction that is open when its process is killed, however slow the machine is.
+# The transaction must still be open when its process is killed, however slow the machine is.
 NEVER = {"transaction.boundary.interval.ms": "3600000"}
 STEP = 2_000
-# What is killed within Debezium's snapshot, while it streams, and while the sink writes.
+# The processes to kill during Debezium's snapshot, while it streams, and while the sink writes.
 SNAPSHOT_VICTIMS = chosen(("java",), long=("python", "worker"))
 SOURCE_VICTIMS = chosen(("python",), long=("java", "worker"))
 SINK_VICTIMS = chosen(("java",), long=("python", "worker"))
@@ -59,7 +59,7 @@ def agent(module_agents: Agents) -> Agent:
         **QUICK_GROUP,
         "plugin.path": ",".join(map(str, locations)),
         "exactly.once.source.support": "enabled",
-        # A task that is stopped commits, however slow the machine is.
+        # The stopped task must have time to commit, however slow the machine is.
         "task.shutdown.graceful.timeout.ms": "60000",
         "value.converter": JSON,
     }
@@ -69,9 +69,9 @@ def agent(module_agents: Agents) -> Agent:
 def test_rows_arrive_once(
     agent: Agent, postgres: PostgresServer, kafka_broker: SharedBroker
 ) -> None:
-    """Each row arrives once and in its order, though processes die within transactions.
+    """Each row arrives once and in order, though processes are killed within transactions.
 
-    Debezium has no offsets within its snapshot: all of it is in the transaction that is aborted.
+    Debezium has no offsets within its snapshot: the whole snapshot is in the aborted transaction.
     """
     database, prefix, name = postgres.new_database(), unique_name("pg"), unique_name("debezium")
     topic = f"{prefix}.public.numbers"
@@ -117,7 +117,7 @@ def test_rows_arrive_once(
 def test_each_record_is_a_row(
     agent: Agent, postgres: PostgresServer, kafka_broker: SharedBroker
 ) -> None:
-    """None is lost and none twice, though a process dies while it writes."""
+    """No record is lost or doubled, though a process is killed while the sink writes."""
     bootstrap = kafka_broker.bootstrap_servers
     database, topic, name = postgres.new_database(), unique_name("rows"), unique_name("jdbc")
     create_topics(bootstrap, [topic])
@@ -196,13 +196,13 @@ def _sink(postgres: PostgresServer, database: str, topic: str) -> dict[str, str]
         "value.converter": JSON,
         "batch.size": "50",
         "consumer.override.max.poll.records": "50",
-        # As long a killed member keeps its partitions.
+        # A killed member keeps its partitions for this time.
         "consumer.override.session.timeout.ms": "6000",
     }
 
 
 class Deaths:
-    """Kills of what runs a source task, and the transactions that were aborted by them."""
+    """Kills of a source task's processes, and the transactions aborted by them."""
 
     def __init__(self, agent: Agent, name: str, bootstrap_servers: str, topic: str) -> None:
         self._agent, self._name = agent, name
@@ -210,7 +210,7 @@ class Deaths:
         self.count = 0
 
     def kill_in_transaction(self, victim: str) -> None:
-        """Kill while records wait for their commit, and wait until the next task aborts that."""
+        """Kill while records wait for their commit, and wait until their transaction is aborted."""
         eventually(
             lambda: open_records(self._bootstrap_servers, self._topic),
             WAIT_S,

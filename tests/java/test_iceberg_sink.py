@@ -52,7 +52,7 @@ def send(broker: SharedBroker, topic: str, begin: int, end: int) -> None:
 def test_each_record_is_in_the_table_once_when_processes_are_killed(
     agent: Agent, catalog: RestCatalog, kafka_broker: SharedBroker
 ) -> None:
-    """The sink commits its offsets in a transaction with the worker's group metadata."""
+    """Each record is in the table once: offsets are committed with the worker's group metadata."""
     topic, control = unique_name("events"), unique_name("control")
     create_topics(kafka_broker.bootstrap_servers, [topic], partitions=2)
     create_topics(kafka_broker.bootstrap_servers, [control])

@@ -1,4 +1,4 @@
-"""The internal topics of an Apache worker: read by our stores, written by them, byte for byte."""
+"""The internal topics of an Apache worker, which our stores read and write byte for byte."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ ODD_TEXT = 'ü "quoted" \\ / \t\x01\x1f\x7f \u2028 😀 <&>'
 
 @dataclass(frozen=True)
 class JavaScenario:
-    """Records that the Java worker was made to write."""
+    """The connectors whose records the Java worker has written."""
 
     rest: WorkerRest[SharedJavaWorker]
     bootstrap_servers: str
@@ -62,7 +62,7 @@ class JavaScenario:
 
 
 def run_scenario(done: JavaScenario, directory: Path) -> None:
-    """Have connectors created, paused, stopped, restarted and deleted over REST."""
+    """Create, pause, stop, restart and delete connectors over REST."""
     rest, lines = done.rest, unique_name("lines")
     (directory / "in").write_text("first\nsecond\n")
     source = source_config(directory / "in", lines, value_converter=STRING_CONVERTER)
@@ -85,7 +85,7 @@ def run_scenario(done: JavaScenario, directory: Path) -> None:
     rest.do("POST", f"/connectors/{done.source}/restart?includeTasks=true&onlyFailed=false")
     rest.wait_for_states(done.stopped, "STOPPED", timeout_s=WAIT_S)
     rest.wait_for_states(done.paused, "PAUSED", timeout_s=WAIT_S)
-    # RUNNING may be from before the restart; PAUSED cannot.
+    # RUNNING may be the state before the restart; PAUSED cannot.
     rest.do("PUT", f"/connectors/{done.source}/pause")
     rest.wait_for_states(done.source, "PAUSED", "PAUSED", timeout_s=WAIT_S)
     rest.do("PUT", f"/connectors/{done.source}/resume")
@@ -100,7 +100,7 @@ def run_scenario(done: JavaScenario, directory: Path) -> None:
 def test_configs_that_java_wrote_are_read_as_its_rest_shows_them(
     scenario: JavaScenario, configs: ConfigStore
 ) -> None:
-    """Configs, tasks, target states, and what was deleted."""
+    """Our store reads the configs, tasks, target states and deletions of a Java worker."""
     state = configs.snapshot()
     targets = dict(
         zip(
@@ -120,7 +120,7 @@ def test_configs_that_java_wrote_are_read_as_its_rest_shows_them(
             assert state.task_config(task_id) == task["config"]
         assert state.target_state(name) is targets[name]
         assert name not in state.inconsistent
-        # A connector created paused has never made task configs.
+        # A connector that is created paused has not made task configs.
         assert state.applied_config(name) == (None if name == scenario.paused else shown["config"])
     assert (state.connector_config(scenario.source) or {})["odd"] == ODD_TEXT
     assert not state.contains(scenario.deleted)
@@ -131,7 +131,7 @@ def test_configs_that_java_wrote_are_read_as_its_rest_shows_them(
 def test_statuses_that_java_wrote_are_read_as_its_rest_shows_them(
     scenario: JavaScenario, statuses: StatusStore
 ) -> None:
-    """State, worker, trace and plugin version of connectors and tasks; active topics."""
+    """State, worker, trace, plugin version and active topics are those of the worker's REST."""
     for name in scenario.living:
         shown = scenario.rest.get(f"/connectors/{name}/status")
         found = statuses.connector(name)
@@ -158,7 +158,7 @@ def test_statuses_that_java_wrote_are_read_as_its_rest_shows_them(
 def test_offsets_that_java_wrote_are_read_as_its_rest_shows_them(
     scenario: JavaScenario, offsets: KafkaOffsetStore
 ) -> None:
-    """By connector, and by a key that our own source task would make."""
+    """Our store finds the offset by the connector and by the key of our source task."""
     shown = scenario.rest.get(f"/connectors/{scenario.source}/offsets")["offsets"]
     (entry,) = shown
     key = partition_key(scenario.source, entry["partition"])
@@ -174,7 +174,7 @@ def test_java_reads_records_of_our_stores(
     offsets: KafkaOffsetStore,
     tmp_path: Path,
 ) -> None:
-    """A config, a target state and an offset of ours become the Java worker's own."""
+    """A Java worker takes over a config, a target state and an offset from our stores."""
     (tmp_path / "in").write_text("skipped\nread\n")
     name, rest = unique_name("ours"), scenario.rest
     source = {
@@ -228,7 +228,7 @@ def names_connector(record: ReadRecord, *connectors: str) -> bool:
 
 
 def reencoded(record: ReadRecord, state: ConfigSnapshot) -> LogRecord | None:
-    """Encode the facts of a config record ourselves; None for kinds not known here."""
+    """Return a config record encoded by us from its facts; None for kinds not known here."""
     key = (record.key or b"").decode()
     value: Any = json.loads(record.value or b"null")
     kinds: dict[str, Callable[[str], LogRecord]] = {
@@ -256,7 +256,7 @@ def reencoded(record: ReadRecord, state: ConfigSnapshot) -> LogRecord | None:
 def test_our_config_records_have_the_bytes_that_java_wrote(
     scenario: JavaScenario, configs: ConfigStore
 ) -> None:
-    """For every record of the topic, the session key included, whatever text is in it."""
+    """Every record is encoded to the same bytes, the session key and odd texts included."""
     records = read_raw(scenario.log(InternalTopic.CONFIGS))
     session_keys = [record for record in records if record.key == b"session-key"]
     compared: set[str] = set()
@@ -274,7 +274,7 @@ def test_our_config_records_have_the_bytes_that_java_wrote(
 
 
 def test_our_status_records_have_the_bytes_that_java_wrote(scenario: JavaScenario) -> None:
-    """Connectors, tasks and topics; keys are placed where we place them."""
+    """Statuses of connectors, tasks and topics have the same keys, values and partitions."""
     compared: set[str] = set()
     records = read_raw(scenario.log(InternalTopic.STATUSES))
     for record in records:
@@ -307,7 +307,7 @@ def test_our_status_records_have_the_bytes_that_java_wrote(scenario: JavaScenari
 
 
 def test_our_offset_records_have_the_bytes_that_java_wrote(scenario: JavaScenario) -> None:
-    """Key and value of every entry of the connectors made here."""
+    """Each offset record of these connectors has the same key and value in bytes."""
     records = [
         record
         for record in read_raw(scenario.log(InternalTopic.OFFSETS))
@@ -324,7 +324,7 @@ def test_our_offset_records_have_the_bytes_that_java_wrote(scenario: JavaScenari
 def test_our_writes_land_in_the_partitions_of_javas_writes(
     scenario: JavaScenario, statuses: StatusStore
 ) -> None:
-    """Rewriting a key that Java wrote must replace it, not add a copy elsewhere."""
+    """Our record must replace the Java worker's, not add a copy in another partition."""
     before = read_raw(scenario.log(InternalTopic.STATUSES))
     java = {r.key: r.partition for r in before if names_connector(r, *scenario.living)}
     task = ConnectorTaskId(scenario.source, 0)
@@ -350,7 +350,7 @@ def scenario(
     kafka_broker: SharedBroker,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> JavaScenario:
-    """One for all tests: the worker takes its time."""
+    """The records of all tests; they are written once, because the worker takes its time."""
     directory = tmp_path_factory.mktemp("internal-topics")
     done = JavaScenario(
         WorkerRest(java_worker),

@@ -1,6 +1,6 @@
-"""Other people's connectors that Java workers of a release cannot run, on one agent beside others.
+"""Third-party connectors that Java workers of a release cannot run, all on one agent.
 
-What the workers' errors name is what `plugins check` says of the jars.
+`plugins check` finds in the jars what the workers' errors name.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ FILE = "file"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`release`: of a Java worker that cannot run it; `error`: what that worker says.
+    """A connector that a Java worker of `release` cannot run, with `error` as its error.
 
-    `needed`: what `plugins check` names. `runs`: whether any known release can run it, so that an
-    agent does.
+    `needed` is the finding of `plugins check`. `runs`: some known release of Kafka can run it, so
+    that an agent does.
     """
 
     location: str
@@ -63,10 +63,10 @@ class Case:
     error: str
     config: Mapping[str, str] = field(default_factory=dict)
     refused: bool = False
-    """The worker cannot validate a config; else connector or task fails."""
+    """A validation fails; else the connector or a task fails."""
     runs: bool = True
     later: bool = False
-    """The first start succeeds, and fails only the next one."""
+    """The first start succeeds and the next one fails."""
 
     def full(self, name: str, world: World) -> dict[str, str]:
         settings = {**world.settings, "slot": name.replace("-", "_")}
@@ -82,7 +82,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """`settings` fill the configs of cases; `locations` by name; `workers` by release."""
+    """Workers by release, an agent, locations by name, and settings for the cases' configs."""
 
     settings: Mapping[str, str]
     locations: Mapping[str, Path]
@@ -226,7 +226,7 @@ def postgres() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="module")
 def maria() -> Iterator[mariadb.MariaDbServer]:
-    """With the log that Debezium reads."""
+    """A MariaDB server with the binary log that Debezium reads."""
     with mariadb.running_mariadb(
         {"log-bin": "log", "binlog-format": "ROW", "server-id": "1"}
     ) as made:
@@ -241,7 +241,7 @@ def world(
     maria: mariadb.MariaDbServer,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[World]:
-    """Two Java workers and an agent whose usual release is 4.4, with the same plugins."""
+    """Two Java workers and an agent whose default release is 4.4, with the same plugins."""
     directory = tmp_path_factory.mktemp("world")
     path = directory / "plugins"
     for plugin in PLUGINS:
@@ -284,7 +284,7 @@ def world(
 
 
 def validated(worker: WorkerRest[Any], config: Mapping[str, str]) -> tuple[int, str]:
-    """Return the status of a validation, with the errors of keys or the answer's text."""
+    """Return the status of a validation, and its number of errors or the text of the answer."""
     path = f"/connector-plugins/{config['connector.class']}/config/validate"
     answer = worker.call("PUT", path, dict(config))
     if answer.status != 200:
@@ -293,7 +293,7 @@ def validated(worker: WorkerRest[Any], config: Mapping[str, str]) -> tuple[int, 
 
 
 def traces(worker: WorkerRest[Any], name: str) -> str:
-    """Return those of the connector and its tasks; empty while none has failed."""
+    """Return the traces of the connector and its tasks; empty while none has failed."""
     status = worker.call("GET", f"/connectors/{name}/status").json()
     parts = [status.get("connector", {}), *status.get("tasks", ())]
     return "".join(part.get("trace") or "" for part in parts)
@@ -310,7 +310,7 @@ def start_again(worker: WorkerRest[Any], name: str) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_a_java_worker_fails_by_what_the_check_names(case: Case, world: World) -> None:
-    """An upgrade's reader knows it before; without the release's fault the check names nothing."""
+    """`plugins check` predicts the worker's failure from the jar."""
     worker, name = world.workers[case.release], unique_name("broken")
     config = case.full(name, world)
     assert config["connector.class"] in {each["class"] for each in worker.get("/connector-plugins")}
@@ -334,7 +334,7 @@ def test_a_java_worker_fails_by_what_the_check_names(case: Case, world: World) -
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_an_agent_of_4_4_validates_and_runs_it(case: Case, world: World) -> None:
-    """Except what no known release of Kafka can run: then it has the error of a Java worker."""
+    """The agent runs the connector, unless no known release of Kafka can: then the task fails."""
     name = unique_name("runs")
     config = case.full(name, world)
     assert validated(world.agent, config) == (200, "0")

@@ -1,4 +1,4 @@
-"""Apache's own FileStream connectors in an agent, and the ends of Java processes."""
+"""Apache's FileStream connectors in an agent, and the end of Java processes."""
 
 import shutil
 from pathlib import Path
@@ -36,13 +36,13 @@ SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 WAIT_S = 150
 ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "5000"}
 INTERVAL = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "1000"}
-# Of a transaction that is open when its process is killed, however slow the machine is.
+# The transaction must still be open when its process is killed, however slow the machine is.
 NEVER = {"transaction.boundary.interval.ms": "3600000"}
 
 
 @pytest.fixture(scope="module")
 def plugin_path(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory of plugins that has Apache's file connectors."""
+    """A plugin path with Apache's file connectors."""
     location = tmp_path_factory.mktemp("plugins") / "file"
     location.mkdir()
     (jar,) = kafka_runtime.libs.glob("connect-file-*.jar")
@@ -52,7 +52,7 @@ def plugin_path(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture(scope="module")
 def plain(module_agents: Agents, plugin_path: Path) -> Agent:
-    """At least once."""
+    """An agent with at-least-once delivery."""
     return module_agents.start(properties={"plugin.path": str(plugin_path)})
 
 
@@ -62,7 +62,7 @@ def streams(kafka_broker: SharedBroker) -> FileStreams:
 
 
 def test_lines_go_from_file_to_file(plain: Agent, streams: FileStreams, tmp_path: Path) -> None:
-    """Source and sink run in Java, each connector and task in a process of its own."""
+    """Source and sink run in Java, with one process for each connector and task."""
     original, copied = tmp_path / "original", tmp_path / "copied"
     write_lines(original, 5_000)
     awake = {"agent.connector.sleep": "false"}
@@ -81,7 +81,7 @@ def test_lines_go_from_file_to_file(plain: Agent, streams: FileStreams, tmp_path
 def test_positions_count_characters(
     plain: Agent, java_worker: SharedJavaWorker, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """As on a Java worker: the task counts characters, and skips as many bytes when it starts."""
+    """The task counts characters and skips as many bytes when it starts, as on a Java worker."""
     original = tmp_path / "original"
     original.write_text("zäh\nöd\n")
     found = []
@@ -102,11 +102,11 @@ def test_positions_count_characters(
 def test_exactly_once_when_processes_are_killed(
     agents: Agents, plugin_path: Path, streams: FileStreams, tmp_path: Path
 ) -> None:
-    """A task repeats and loses nothing when its Java or Python process dies in a transaction."""
+    """No line is lost or repeated when the Java or Python process is killed in a transaction."""
     agent = agents.start(properties={"plugin.path": str(plugin_path), **ENABLED})
     bootstrap, topic, name = streams.bootstrap_servers, streams.topic, streams.source_name
     original, lines = tmp_path / "original", 0
-    # The Java task counts characters and skips bytes: its positions are right for ASCII only.
+    # The Java task counts characters but skips bytes: its positions are right for ASCII only.
     original.touch()
     config = {**streams.source(original, batch_size="20"), "connector.class": SOURCE, **INTERVAL}
     agent.create(name, config)
@@ -121,7 +121,7 @@ def test_exactly_once_when_processes_are_killed(
         agent.start_with(name, config, "RUNNING", "RUNNING")
         assert aborted_transactions(bootstrap, [topic]) == deaths
     eventually(
-        # What the Java task has in its buffer it returns once more comes.
+        # The Java task keeps lines in its buffer until more lines come.
         lambda: len(_committed(streams)) >= lines - 100,
         WAIT_S,
         lambda: f"{len(_committed(streams))} records",
@@ -143,7 +143,7 @@ def _committed(streams: FileStreams) -> list[str]:
 
 
 def _task_process(agent: Agent) -> psutil.Process:
-    """The process of the only task: the connector's has been there longer."""
+    """Return the process of the only task, which is younger than the connector's."""
     parents = [process.parent() for process in java_processes(agent)]
     return max((p for p in parents if p is not None), key=lambda process: process.create_time())
 
@@ -161,7 +161,7 @@ PROPERTIES = {
 def numbered(
     agents: Agents, kafka_broker: SharedBroker, kafka_runtime: KafkaRuntime, tmp_path: Path
 ) -> Agent:
-    """A worker with a Java source whose task runs."""
+    """An agent with a Java source whose task runs."""
     plugin_path = tmp_path / "plugins"
     plugin_path.mkdir()
     compiled_connectors(kafka_runtime, plugin_path)
@@ -186,7 +186,7 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def test_java_processes_end_with_their_task_and_their_worker(numbered: Agent) -> None:
-    """A frozen one is ended when its task is restarted, and any when its parents are killed."""
+    """A restart ends the frozen process of a task; the kill of its parents ends any process."""
     _, frozen = java_processes(numbered)
     frozen.suspend()
     numbered.do("POST", "/connectors/source/tasks/0/restart")
@@ -207,7 +207,7 @@ def test_java_processes_end_with_their_task_and_their_worker(numbered: Agent) ->
 
 
 def test_java_processes_end_with_the_lease(numbered: Agent) -> None:
-    """A worker process that is frozen cannot renew the leases of its children."""
+    """Java processes end when a frozen worker process cannot renew their leases."""
     java = java_processes(numbered)
     assert len(java) == 2
     worker = numbered.supervisor()

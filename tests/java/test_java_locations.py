@@ -1,4 +1,4 @@
-"""Plugin locations that contradict each other, are broken, or bring a Kafka of their own."""
+"""Plugin locations with conflicting libraries, broken jars, or Kafka jars of their own."""
 
 import logging
 import shutil
@@ -89,7 +89,7 @@ public class Library {{ public static String text() {{ return "{}"; }} }}
 def locations(
     kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[list[str], list[str]]:
-    """Two class paths with the same names; the first brings Log4j, the second does not."""
+    """Two class paths with the same class names; only the first one has Log4j."""
     root = tmp_path_factory.mktemp("locations")
     found = []
     for version in ("one", "two"):
@@ -142,10 +142,10 @@ def test_each_location_has_its_own_libraries_and_logs_to_the_worker(
     links: tuple[JavaLink, JavaLink],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Two tasks at once, one of them with a transformation of the other's location.
+    """A task may have a transformation of another location, with libraries of its own.
 
-    Log4j 2 has the worker's levels, whether the plugin brings it or finds Kafka's, and so has
-    java.util.logging, whose lines come once.
+    Log4j 2 has the worker's levels, whether the plugin or Kafka brings it. java.util.logging has
+    them too, and each of its lines comes once.
     """
     one, two = locations
     caplog.set_level(logging.DEBUG, "plugin")
@@ -185,7 +185,7 @@ OLD_BODY = """
 def test_lines_of_log4j_1(
     kafka_runtime: KafkaRuntime, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A plugin's own Log4j 1 has no appender but the worker's, and the worker's levels."""
+    """The Log4j 1 of a plugin has only the worker's appender, and the worker's levels."""
     (jar,) = sorted(location_of(RELOAD4J).glob("*.jar"))
     source = {"old.Old": connector("old.Old", version="logged()", body=OLD_BODY)}
     classes = compiled(kafka_runtime, source, tmp_path / "old", jar)
@@ -224,7 +224,7 @@ LIBRARY_OF = "package lib; public class Library {{ public static String text() {
 
 @pytest.fixture(scope="module")
 def plugin_path(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Locations that contradict each other, and locations that cannot be used."""
+    """Locations with conflicting libraries, and locations that cannot be used."""
     root, built = (tmp_path_factory.mktemp(name) for name in ("plugins", "built"))
     second = {
         "two.Two": connector("two.Two", version="lib.Library.text()"),
@@ -280,7 +280,7 @@ def test_locations_have_libraries_of_their_own_and_fail_for_themselves(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Contradicting libraries, System.exit, output, a failing initializer, a newer class file."""
+    """A location that exits, prints, fails or needs a newer Java does not harm the others."""
     monkeypatch.setattr("pyconnect_agent.worker.plugins.java_cache", lambda: tmp_path)
     properties = {
         "plugin.path": str(plugin_path),
@@ -315,7 +315,7 @@ def test_locations_have_libraries_of_their_own_and_fail_for_themselves(
 def test_a_question_about_a_plugin_that_ends_its_process_is_answered_with_the_reason(
     plugin_path: Path, questions: JavaQuestions, installation: JavaInstallation
 ) -> None:
-    """And one about a class that is not there, and about one that hangs."""
+    """A class that is missing, hangs or ends the process gives an error with the reason."""
     hanging = JavaClass("hangs.Hangs", (str(plugin_path.parent / "hanging"),))
     with (
         JavaQuestions(lambda: installation, JavaOptions()) as asked,
@@ -363,7 +363,7 @@ public class %(name)s extends SourceConnector {
 }
 """
 VERSIONS = {
-    # Both exist in this release alone: a method that 4.0 removed, a class that 4.4 has moved.
+    # Each expression works in its release alone: 4.0 removed the method, 4.4 moved the class.
     "3.9": (
         'org.apache.kafka.common.utils.Utils.mkSet("") == null ? "" :'
         " org.apache.kafka.common.utils.AppInfoParser.getVersion()"
@@ -379,7 +379,7 @@ def values(broker: SharedBroker, topic: str) -> list[bytes | None]:
 def test_each_location_runs_with_the_kafka_that_its_classes_need(
     agents: Agents, kafka_broker: SharedBroker, kafka_runtime: KafkaRuntime, tmp_path: Path
 ) -> None:
-    """Two releases beside each other, which no Java worker could run together."""
+    """Two releases of Kafka run on one agent, which a Java worker cannot do."""
     names = {}
     for release, version in VERSIONS.items():
         name = f"On{release.replace('.', '')}"
@@ -405,7 +405,7 @@ def test_each_location_runs_with_the_kafka_that_its_classes_need(
 
 
 def test_the_host_links_with_each_release() -> None:
-    """It is compiled once. Kafka before 4.1 lacks what a class of the host keeps apart."""
+    """The host is compiled once; the one class that needs Kafka 4.1 is kept apart."""
     links = read_links([find_installation({}).host_jar], entry_points=["io.pyconnect.host.Host"])
     assert links.classes
     for release in kafka_api().releases:

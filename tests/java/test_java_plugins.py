@@ -1,7 +1,7 @@
 """An agent and Apache's worker with the same `plugin.path` have the same Java plugins.
 
-Connectors of Apache, Debezium, MongoDB, and with `scripts/test --long` Snowflake, whose jar has
-160 MB: types and versions, settings, validation.
+The connectors are those of Apache, Debezium, MongoDB, and with `scripts/test --long` Snowflake,
+whose jar has 160 MB. Types, versions, settings and validations are compared.
 """
 
 import json
@@ -69,7 +69,7 @@ SERVICES = {
         f"{API}.storage.Converter": [AVRO_CLASS],
     },
 }
-"""What these lack: to scan for classes takes a Java worker twenty seconds on a busy machine."""
+"""Service files that jars lack; scanning for classes takes a Java worker twenty seconds."""
 PLUGINS = chosen((DEBEZIUM, MIRROR, MONGO), long=(SNOWFLAKE,))
 CASES: tuple[dict[str, str | None], ...] = (
     {"connector.class": "PostgresConnector"},
@@ -113,7 +113,7 @@ class BothWorkers:
 
 @pytest.fixture(scope="module")
 def plugin_path(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A jar, and directories of jars; some get the service files that they lack."""
+    """A jar and directories of jars; some get the service files that they lack."""
     root = tmp_path_factory.mktemp("plugins")
     file_connectors(kafka_runtime, root)
     for plugin in PLUGINS:
@@ -140,7 +140,7 @@ def plugin_path(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFa
 
 
 def classes_of_connector(runtime: KafkaRuntime, location: Path, sources: Mapping[str, str]) -> None:
-    """Make a location of class files; the first one is a source connector."""
+    """Make a location of class files, whose first class is a source connector."""
     compiled(runtime, sources, location)
     shutil.rmtree(location.with_name(f"{location.name}.src"))
     listing = location / "META-INF" / "services"
@@ -158,21 +158,21 @@ def both(kafka_broker: SharedBroker, module_servers: Servers, plugin_path: Path)
 
 
 def test_both_workers_find_the_same_plugins(both: BothWorkers) -> None:
-    """With kinds and versions."""
+    """A Java worker and an agent list the same kinds and versions of plugins."""
     for target in ("/connector-plugins", "/connector-plugins?connectorsOnly=false"):
         on_java, on_agent = both.ask("GET", target)
         shared = [p for p in on_agent.json() if not is_our_own(p["class"])]
         assert shared == [p for p in on_java.json() if p["class"] != AVRO_CLASS]
     names = {plugin["class"] for plugin in on_java.json()}
     assert {DEBEZIUM_CLASS, MIRROR_CLASS, MONGO_CLASS, FILE_CLASS} < names
-    # The agent has it in Python too, in another version.
+    # The agent has the class in Python too, with another version.
     assert [
         p for p in on_java.json() if p["class"] == AVRO_CLASS and p not in on_agent.json()
     ] == []
 
 
 def test_every_java_plugin_has_the_settings_that_its_jar_says(both: BothWorkers) -> None:
-    """Each that comes from `plugin.path`, those with two kinds or in two locations included."""
+    """Each plugin has the same settings on both, even with two kinds or in two locations."""
     listed = both.ask("GET", "/connector-plugins?connectorsOnly=false")[0].json()
     names = {p["class"] for p in listed if not p["class"].startswith("org.apache.kafka.connect.t")}
     different = []
@@ -185,7 +185,7 @@ def test_every_java_plugin_has_the_settings_that_its_jar_says(both: BothWorkers)
 
 @pytest.mark.parametrize("version", ["", "?version=1.0", "?version=2.0", "?version=3.0"])
 def test_versions_of_a_plugin_have_settings_of_their_own(both: BothWorkers, version: str) -> None:
-    """The latest one's without a version (KIP-891)."""
+    """Without a version, a request shows the settings of the plugin's latest one (KIP-891)."""
     on_java, on_agent = both.ask("GET", f"/connector-plugins/{VERSIONED}/config{version}")
     assert on_agent.status == on_java.status
     if on_java.status == 200:
@@ -195,7 +195,7 @@ def test_versions_of_a_plugin_have_settings_of_their_own(both: BothWorkers, vers
 
 
 def test_a_plugin_finds_plugins_of_other_locations_by_name(both: BothWorkers) -> None:
-    """In their latest versions; other classes of these locations are hidden."""
+    """A plugin gets other locations' plugins in their latest versions, but no other classes."""
     for answer in both.ask("GET", f"/connector-plugins/{NAMING}/config"):
         defaults = {key["name"]: key["default_value"] for key in answer.json()}
         assert (defaults["v.VersionedConnector"], defaults["v.Library"]) == ("2.0", "not found")
@@ -204,7 +204,7 @@ def test_a_plugin_finds_plugins_of_other_locations_by_name(both: BothWorkers) ->
 def test_a_java_cluster_with_these_jars_is_ready_for_agents(
     both: BothWorkers, tmp_path: Path
 ) -> None:
-    """`pyconnect agent readiness` asks a Java worker, and reads its file."""
+    """`pyconnect agent readiness` asks a Java worker and reads its properties file."""
     file = tmp_path / "worker.properties"
     file.write_text("plugin.path=/plugins\nconfig.providers=v\nconfig.providers.v.class=a.Vault\n")
     run = Command(tmp_path, both.java)
@@ -232,9 +232,7 @@ CASES_OF_SNOWFLAKE: tuple[dict[str, str | None], ...] = (
 def test_configs_of_java_connectors_are_validated_alike(
     both: BothWorkers, case: Mapping[str, str | None]
 ) -> None:
-    """The findings are those of the connector, of its converters and transformations, and of the
-    framework.
-    """
+    """Both workers report the same errors of connector, converters and transformations."""
     target = f"/connector-plugins/{case['connector.class']}/config/validate"
     on_java, on_agent = both.ask("PUT", target, {"name": "case", **case})
     assert validation(on_agent) == validation(on_java)

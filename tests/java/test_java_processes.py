@@ -1,4 +1,4 @@
-"""A Java process and the frames to and from it, without a worker and without a broker."""
+"""A Java process and its frames, without a worker and without a broker."""
 
 import logging
 import multiprocessing
@@ -84,7 +84,7 @@ def poll(link: JavaLink) -> JavaSourceRecords:
 
 
 def test_large_poll_comes_in_parts(link: JavaLink, jar: str) -> None:
-    """A part is sent once it has 512 KiB, and no record is lost or repeated."""
+    """The host sends a part at 512 KiB, and no record is lost or repeated."""
     facts = link.begin(job(jar, "NumberSource"))
     assert (facts["isSource"], facts["hearsOfRecords"]) == (True, True)
     config = {"topic": "t", "limit": "50", "most": "50", "padding": "50000"}
@@ -102,13 +102,13 @@ def test_large_poll_comes_in_parts(link: JavaLink, jar: str) -> None:
 
 
 def test_large_records_in_a_small_heap(link: JavaLink, jar: str) -> None:
-    """A record of a fifth of the heap is in it as text, as bytes, as a column and as a frame."""
+    """A record of a fifth of the heap fits four times: as text, bytes, column and frame."""
     link.begin(job(jar, "NumberSource"))
     config = {"topic": "t", "limit": "2", "most": "1", "padding": "18000000"}
     link.call("start", config=config)
     sizes = []
     for _ in range(2):
-        # Its last part is empty.
+        # The last part of a poll is empty.
         first = poll(link)
         assert link.batches.get(timeout=WAIT_S) is not None, link.ended()
         sizes += [len(value or b"") for value in first.batch.values]
@@ -116,7 +116,7 @@ def test_large_records_in_a_small_heap(link: JavaLink, jar: str) -> None:
 
 
 def test_credits_limit_the_polls_under_way(link: JavaLink, jar: str) -> None:
-    """The task is polled once for each credit, and not in between."""
+    """The host polls the task once for each credit, and not in between."""
     link.begin(job(jar, "NumberSource"))
     link.call("start", config={"topic": "t", "limit": "1000"})
     for _ in range(3):
@@ -125,7 +125,7 @@ def test_credits_limit_the_polls_under_way(link: JavaLink, jar: str) -> None:
         payload = link.batches.get(timeout=WAIT_S)
         assert payload is not None
         assert JavaSourceRecords.of(decode_source(payload)).numbers[0] == first
-    # What is answered after a poll would have come before this answer.
+    # An answer to a further poll would have come before this answer.
     assert "Java thread" in link.stacks()
     assert link.batches.empty()
 
@@ -139,7 +139,7 @@ def test_exceptions_have_their_java_traces(link: JavaLink, jar: str) -> None:
 
 
 def test_frames_load_no_data_binding(jar: str, tmp_path: Path) -> None:
-    """Jackson's ObjectMapper would be the largest part of a process that needs no JSON itself."""
+    """Jackson's ObjectMapper would be the largest part of a process that needs no JSON."""
     log = tmp_path / "classes"
     process = JavaProcess(find_installation({}), SMALL, (f"-Xlog:class+load:file={log}",))
     link = JavaLink(process, ANSWERS)
@@ -153,7 +153,7 @@ def test_frames_load_no_data_binding(jar: str, tmp_path: Path) -> None:
 
 
 def test_task_opens_few_jars(link: JavaLink, process: JavaProcess, jar: str) -> None:
-    """Java keeps the directory of each jar in which it has looked for a class or a service."""
+    """Java keeps in memory the directory of each jar that it has searched."""
     link.begin(job(jar, "NumberSource"))
     link.call("start", config={"topic": "t", "limit": "5"})
     assert len(poll(link)) == 5
@@ -164,7 +164,7 @@ def test_task_opens_few_jars(link: JavaLink, process: JavaProcess, jar: str) -> 
 
 
 def test_archive_of_classes(tmp_path: Path) -> None:
-    """Two workers may make it at once; one that cannot be made or mapped does no harm."""
+    """Two workers may make the archive at once; one that cannot be made or mapped does no harm."""
     installation = replace(find_installation({}), archive=str(tmp_path / "made" / "classes.jsa"))
     archive = Path(installation.archive)
     with ThreadPoolExecutor() as workers:
@@ -189,7 +189,7 @@ def test_archive_of_classes(tmp_path: Path) -> None:
 
 @pytest.mark.long(only=True)
 def test_every_java_of_the_machine_runs_a_task(jar: str, tmp_path: Path) -> None:
-    """From 17 on, each with an archive of its own, which it maps."""
+    """Each Java from 17 on maps an archive of its own."""
     default = Path(find_installation({}).java)
     found = {java.resolve() for java in Path("/usr/lib/jvm").glob("*/bin/java")} | {default}
     javas = [java for java in sorted(found) if (java_version(java) or 0) >= LOWEST_JAVA]
@@ -213,7 +213,7 @@ def test_every_java_of_the_machine_runs_a_task(jar: str, tmp_path: Path) -> None
 
 
 def test_secrets_are_not_on_the_command_line(jar: str) -> None:
-    """Configurations go to the process by its socket, and properties by a file in memory."""
+    """Configurations reach the process by its socket, and properties by a file in memory."""
     secret = replace(SMALL, options=("-Dpassword=of-a-process",))
     link = JavaLink(process := JavaProcess(find_installation({}), secret), ANSWERS)
     described = job(jar, "NumberSource")
@@ -228,7 +228,7 @@ def test_secrets_are_not_on_the_command_line(jar: str) -> None:
 
 
 def test_properties_reach_the_process(kafka_runtime: KafkaRuntime, tmp_path: Path) -> None:
-    """With blanks, quotes, backslashes and line ends as they were."""
+    """Blanks, quotes, backslashes and line ends in a property do not change."""
     value = "a 'b' \"c\" \\d\n#e"
     source = connector("one.Shown", version='System.getProperty("shown")')
     location = compiled(kafka_runtime, {"one.Shown": source}, tmp_path / "shown")
@@ -242,7 +242,7 @@ def test_properties_reach_the_process(kafka_runtime: KafkaRuntime, tmp_path: Pat
 
 
 def test_class_of_a_newer_java(link: JavaLink, jar: str) -> None:
-    """The error names the class, the Java that runs, and the key that names another."""
+    """The error names the class, the running Java, and the key that selects another one."""
     with pytest.raises(JavaConnectError, match=r"NewSink needs a newer Java .* agent\.java\.home"):
         link.begin(job(jar, "NewSink"))
 
@@ -261,7 +261,7 @@ def test_broken_jar(link: JavaLink, tmp_path: Path) -> None:
     (JavaOptions(heap="1m", initial_heap="1m"), "Too small maximum heap"),
 )
 def test_options_that_java_refuses(options: JavaOptions, fault: str) -> None:
-    """The error begins with the reason, and names the keys."""
+    """The error begins with the reason and names the keys."""
     link = JavaLink(JavaProcess(find_installation({}), options))
     with pytest.raises(ConnectException, match=rf"Java did not start: {fault}.* agent\.java\.heap"):
         link.begin({"mode": "questions"})
@@ -280,7 +280,7 @@ ENDS = [
 
 @cases("deed, options, expected", *ENDS, ids=[deed for deed, *_ in ENDS])
 def test_reason_of_an_end(jar: str, deed: str, options: tuple[str, ...], expected: str) -> None:
-    """It names the limit, and is not taken from the exit code alone."""
+    """The reason names the limit and does not depend on the exit code alone."""
     small = replace(SMALL, options=options)
     link = JavaLink(JavaProcess(find_installation({}), small), ANSWERS)
     link.begin(job(jar, "NumberSource"))
@@ -302,7 +302,7 @@ FAILURES = [
 
 @cases("deed, options, expected", *FAILURES, ids=[deed for deed, *_ in FAILURES])
 def test_errors_of_a_poll(jar: str, deed: str, options: tuple[str, ...], expected: str) -> None:
-    """An Error that does not end the virtual machine is a failed poll like any other."""
+    """An Error that does not end the virtual machine is an ordinary failed poll."""
     small = replace(SMALL, options=options)
     link = JavaLink(JavaProcess(find_installation({}), small), ANSWERS)
     link.begin(job(jar, "NumberSource"))
@@ -312,7 +312,7 @@ def test_errors_of_a_poll(jar: str, deed: str, options: tuple[str, ...], expecte
 
 
 def test_process_that_is_killed(link: JavaLink, process: JavaProcess, jar: str) -> None:
-    """Calls that wait for an answer, and later ones, get the end of the process as their error."""
+    """Pending and later calls raise an error that says how the process ended."""
     link.begin(job(jar, "NumberSource"))
     psutil.Process(process.pid).send_signal(signal.SIGSTOP)
     waiting = link.send(FrameKind.STACKS)
@@ -324,7 +324,7 @@ def test_process_that_is_killed(link: JavaLink, process: JavaProcess, jar: str) 
 
 
 def test_noise_of_a_task(link: JavaLink, jar: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Lines of megabytes come in pieces, and bytes that are no text in their numbers."""
+    """Lines of megabytes come in pieces, and bytes that are not text as escapes."""
     caplog.set_level(logging.INFO, "java.output")
     link.begin(job(jar, "NumberSource"))
     link.call("start", config={"topic": "t", "deed": "noise", "most": "10"})
@@ -338,7 +338,7 @@ def test_noise_of_a_task(link: JavaLink, jar: str, caplog: pytest.LogCaptureFixt
 
 
 def test_stacks_of_a_process_that_does_not_answer(link: JavaLink, process: JavaProcess) -> None:
-    """The answer comes in time, and says why there are none."""
+    """The answer comes in time and says why it has no stacks."""
     link.begin({"mode": "questions"})
     java = psutil.Process(process.pid)
     java.suspend()
@@ -351,7 +351,7 @@ def test_stacks_of_a_process_that_does_not_answer(link: JavaLink, process: JavaP
 
 
 def test_shutdown_hook_that_hangs(link: JavaLink, process: JavaProcess, jar: str) -> None:
-    """System.exit waits for it; an end that the worker wants does not."""
+    """System.exit waits for the hook; an end requested by the worker does not."""
     link.begin(job(jar, "NumberSource"))
     link.call("start", config={"topic": "t", "deed": "hook", "most": "10"})
     link.tell(FrameKind.CREDIT)
@@ -363,7 +363,7 @@ def test_shutdown_hook_that_hangs(link: JavaLink, process: JavaProcess, jar: str
 def test_programs_of_a_plugin_do_not_hide_the_end(
     link: JavaLink, process: JavaProcess, jar: str
 ) -> None:
-    """One that has the socket and the output open may live on."""
+    """The worker sees the end even if a program of the plugin keeps socket and output open."""
     link.begin(job(jar, "NumberSource"))
     link.call("start", config={"topic": "t", "deed": "spawn", "most": "10"})
     assert len(poll(link)) == 10
@@ -380,7 +380,7 @@ def test_programs_of_a_plugin_do_not_hide_the_end(
 
 @cases("is_frozen", False, True)
 def test_process_ends_with_its_parent(*, is_frozen: bool) -> None:
-    """Also one that is stopped and cannot see the end of its socket."""
+    """The process ends even if it is frozen and cannot see its socket close."""
     ours, theirs = multiprocessing.Pipe()
     parent = multiprocessing.get_context("spawn").Process(target=_start_java, args=(theirs,))
     parent.start()

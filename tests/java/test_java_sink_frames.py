@@ -1,4 +1,4 @@
-"""Frames of several puts, and what a Java process does with those that were sent too early."""
+"""Frames of several puts, and frames that were sent before an earlier one ended."""
 
 import threading
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ PUT_RECORDS = 2
 
 
 class Sink:
-    """A task of `NoteSink` in a Java process, and what it has noted."""
+    """A task of `NoteSink` in a Java process, and the notes of the task."""
 
     def __init__(self, jar: str, notes: Path, *, tolerates_all: bool) -> None:
         self.notes = notes
@@ -82,7 +82,7 @@ class Sink:
         return None
 
     def begin(self, *values: str) -> tuple[Any, Any]:
-        """Send a frame; return its records and what waits for its end."""
+        """Send a frame; return its records and the function that waits for its end."""
         messages = [
             FakeMessage("t", 0, self.next_offset + place, f'"{value}"'.encode())
             if value != "broken"
@@ -117,7 +117,7 @@ def sizes(end: PutEnd) -> list[int]:
 
 
 def test_frames_that_go_well(sink: Sink) -> None:
-    """Records come in their order, and no more at once than one poll of Kafka's worker has."""
+    """Records come in order, and a put has at most as many as one poll of Kafka's worker."""
     (_, first), (_, second) = sink.begin("a", "b", "c", "d", "e"), sink.begin("f")
     ends = first(), second()
     assert [(end.taken, sizes(end), end.stopped) for end in ends] == [
@@ -128,7 +128,7 @@ def test_frames_that_go_well(sink: Sink) -> None:
 
 
 def test_put_that_is_to_be_repeated(sink: Sink) -> None:
-    """Neither the rest of its frame nor the next frame is put before it."""
+    """Neither the rest of the frame nor the next frame is put before the repetition."""
     (records, first), (_, second) = sink.begin("a", "b", "c", "again", "e"), sink.begin("f")
     end = first()
     assert isinstance(end.error, JavaRetriableError)
@@ -145,7 +145,7 @@ def test_put_that_is_to_be_repeated(sink: Sink) -> None:
 
 
 def test_part_of_a_put_that_is_to_be_repeated(sink: Sink) -> None:
-    """The records of a partition that has gone meanwhile are not put again."""
+    """The records of a revoked partition are not put again."""
     records, first = sink.begin("a", "again")
     assert first().due == 2
     assert sink.task.begin_put(records[1:])().taken == 1
@@ -153,7 +153,7 @@ def test_part_of_a_put_that_is_to_be_repeated(sink: Sink) -> None:
 
 
 def test_slow_puts(sink: Sink) -> None:
-    """A frame ends with the put in which its time ends; the rest and the next frame wait."""
+    """A frame ends with the put that exceeds its time; the rest and the next frame wait."""
     sink.task.longest_ms = 0
     (_, first), (_, second) = sink.begin("a", "b", "c"), sink.begin("d")
     ends = first(), second()
@@ -162,7 +162,7 @@ def test_slow_puts(sink: Sink) -> None:
 
 
 def test_frames_are_refused_again(sink: Sink) -> None:
-    """Each early end refuses the frame after it, also when frames were refused before."""
+    """Each early end refuses the following frame, however many were refused before."""
     sink.task.longest_ms = 0
     for _ in range(3):
         (_, first), (_, second) = sink.begin("a", "b", "c"), sink.begin("d")
@@ -172,7 +172,7 @@ def test_frames_are_refused_again(sink: Sink) -> None:
 
 @pytest.mark.parametrize("deed", ["pause", "rewind"])
 def test_task_that_goes_on_elsewhere(sink: Sink, deed: str) -> None:
-    """It gets nothing more of what was sent before the worker knew that."""
+    """A task that pauses or rewinds gets no record that was sent before the worker knew it."""
     (_, first), (_, second) = sink.begin("a", deed, "c"), sink.begin("d")
     assert (first().taken, second().taken) == (2, 0)
     assert sink.values() == ["a", deed]
@@ -182,7 +182,7 @@ def test_task_that_goes_on_elsewhere(sink: Sink, deed: str) -> None:
 
 
 def test_failed_conversion_comes_in_its_turn(sink: Sink) -> None:
-    """The puts before it count, and the frame after it is refused."""
+    """The puts before the failure count, and the following frame is refused."""
     (_, first), (_, second) = sink.begin("a", "b", "c", "broken", "e"), sink.begin("f")
     end = first()
     assert type(end.error) is ConnectException
@@ -193,7 +193,7 @@ def test_failed_conversion_comes_in_its_turn(sink: Sink) -> None:
 
 
 def test_failed_conversions_are_skipped(jar: str, tmp_path: Path) -> None:
-    """Each is reported once, also when its put is repeated."""
+    """Each failure is reported once, even when its put is repeated."""
     sink = Sink(jar, tmp_path / "notes", tolerates_all=True)
     records, first = sink.begin("a", "broken", "again", "broken", "broken")
     end = first()

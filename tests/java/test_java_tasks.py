@@ -1,4 +1,4 @@
-"""Java tasks in an agent: what they hear and ask, how they fail, and how they end."""
+"""Java tasks in an agent: their calls, their requests, their failures and their ends."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -40,7 +40,7 @@ LONGS = "org.apache.kafka.connect.converters.LongConverter"
 def agent(
     module_agents: Agents, kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
 ) -> Agent:
-    """A worker at `enabled` that has the connectors of `java_plugins`."""
+    """An agent with exactly-once enabled and the connectors of `java_plugins`."""
     plugin_path = tmp_path_factory.mktemp("java") / "plugins"
     plugin_path.mkdir()
     compiled_connectors(kafka_runtime, plugin_path)
@@ -48,7 +48,7 @@ def agent(
 
 
 class World:
-    """A connector of one test with its topic and its notes."""
+    """The connector of one test, with its topic and its notes."""
 
     def __init__(self, agent: Agent, bootstrap_servers: str, directory: Path) -> None:
         self.agent = agent
@@ -65,7 +65,7 @@ class World:
         self._create("io.pyconnect.tests.NoteSink", {"topics": self.topic}, settings)
 
     def lines(self, *lines: str, **settings: str) -> None:
-        """Create a source in Python of the lines of a file, with no notes."""
+        """Create a Python source of the lines of a file; it writes no notes."""
         file = self.notes_file.with_name("lines")
         file.write_text("".join(f"{line}\n" for line in lines))
         self._create(FILE_SOURCE, {"file": str(file), "topic": self.topic}, settings)
@@ -115,7 +115,7 @@ class World:
         return self.agent.get(f"/connectors/{self.name}/status")
 
     def trace(self) -> str:
-        """Return the trace of the task, once it is FAILED."""
+        """Return the trace of the task once it is FAILED."""
         self.agent.wait_for_states(self.name, "RUNNING", "FAILED")
         trace: str = self.status()["tasks"][0]["trace"]
         return trace
@@ -134,8 +134,8 @@ def world(agent: Agent, kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[
 def test_a_source_task_is_seen_in_kafka_in_metrics_and_in_stacks(world: World) -> None:
     """Key, value and headers are as the Java converters write them.
 
-    MBeans are metrics in both formats; a port of JMX in Java's options is left out. Stacks of the
-    Java process come after the task's own, or that it does not answer.
+    MBeans are metrics in both formats, and the agent drops a JMX port from Java's options. The Java
+    process's stacks, or the fact that it does not answer, follow the task's own.
     """
     world.source(limit="3", bean="b")
     world.await_values(3)
@@ -154,7 +154,7 @@ def test_a_source_task_is_seen_in_kafka_in_metrics_and_in_stacks(world: World) -
     def stacks() -> str:
         return world.agent.call("GET", f"/agent/tasks/{world.name}/0/stacks").text
 
-    # Now and then the task is between two polls.
+    # At times the task is between two polls.
     java, python = "io.pyconnect.tests.NumberSource$Numbers.poll", "source_task.py"
     eventually(lambda: java in (text := stacks()) and python in text, WAIT_S, stacks)
     (frozen,) = java_processes(world.agent)[-1:]
@@ -178,7 +178,7 @@ def test_topics_are_created_by_the_connectors_rules(world: World) -> None:
 
 
 def test_source_hears_of_its_records(world: World) -> None:
-    """Each record once with its place in Kafka, dropped ones without, commits after them."""
+    """`commitRecord` gets each sent record with its place in Kafka and each dropped one without."""
     world.source(
         limit="10",
         transforms="drop",
@@ -196,15 +196,15 @@ def test_source_hears_of_its_records(world: World) -> None:
 
 
 def test_transaction_boundaries_of_the_connector(world: World) -> None:
-    """Records are committed where the task says, and aborted where it says."""
+    """The task decides which records are committed and which are aborted."""
     world.source(limit="10", transaction_boundary="connector", most="1", pause="200")
     found = world.await_values(6)
-    # Of 4 and 5 the transaction was aborted; 8 and 9 are in one that is still open.
+    # The transaction of 4 and 5 was aborted, and that of 8 and 9 is still open.
     assert found == [f"number {n}" for n in (0, 1, 2, 3, 6, 7)]
 
 
 def test_offsets_are_read_by_the_next_task_and_altered(world: World) -> None:
-    """The connector is asked in Java, and its next task goes on from there."""
+    """The Java connector accepts the change, and its next task continues at the new offset."""
     world.source(limit="10")
     world.await_values(10)
     world.agent.do("POST", f"/connectors/{world.name}/tasks/0/restart")
@@ -222,7 +222,7 @@ def test_offsets_are_read_by_the_next_task_and_altered(world: World) -> None:
 
 
 def test_offsets_of_a_sink(world: World) -> None:
-    """Those of its group are read, and altered while it is stopped."""
+    """The group's offsets can be read, and altered while the sink is stopped."""
     produce(world.bootstrap_servers, world.topic, b"one", b"two", b"three")
     world.sink()
     path = f"/connectors/{world.name}/offsets"
@@ -254,14 +254,14 @@ def test_offsets_of_a_sink(world: World) -> None:
     ("memory", "its heap is limited to 64m (-Xmx64m)"),
 )
 def test_task_that_fails(world: World, deed: str, expected: str) -> None:
-    """The task fails with a trace that says why; the connector and the worker go on."""
+    """The trace says why the task failed; the connector and the worker go on."""
     world.source(limit="10", deed=deed, agent_java_heap="64m")
     assert expected in world.trace()
     assert world.values() == [f"number {n}" for n in range(5)]
 
 
 def test_record_above_the_largest_request(world: World) -> None:
-    """It fails the task with its size and topic, as that of a Python task does."""
+    """The record fails the task with its size and topic, as in a Python task."""
     world.source(limit="1", padding="2000000")
     assert f"bytes (key, value and headers) for topic '{world.topic}'" in world.trace()
 
@@ -276,7 +276,7 @@ def test_failed_conversion_fails_the_task(world: World) -> None:
 
 
 def test_failed_conversions_are_skipped(world: World) -> None:
-    """With errors tolerated the record is left out, and the others arrive."""
+    """With errors.tolerance=all the record is dropped, and the others arrive."""
     world.source(limit="10", deed="bad", value_converter=LONGS, errors_tolerance="all")
     world.await_note("key 9 at 8")
     found = [int.from_bytes(record.value() or b"") for record in world.records()]
@@ -285,7 +285,7 @@ def test_failed_conversions_are_skipped(world: World) -> None:
 
 
 def test_a_python_transformation_between_java_ones(world: World) -> None:
-    """It drops and changes records; one that fails in it is skipped, and the others arrive."""
+    """The transformation drops and changes records; a record that fails in it is skipped."""
     transforms = "org.apache.kafka.connect.transforms"
     world.source(
         limit="1200",
@@ -312,15 +312,15 @@ def test_a_python_transformation_between_java_ones(world: World) -> None:
 
 
 def counts(numbers: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return how many records came, went on, were dropped and failed."""
+    """Return how many records came in, went out, were dropped and failed."""
     ends = ("in", "out", "dropped", "failed")
     return tuple(numbers[f"transform-record-{end}-total"] for end in ends)
 
 
 def test_java_transformations_of_a_python_source(world: World) -> None:
-    """A chain that changes sides twice: order, predicates, retries, failures and counts.
+    """A chain that switches sides twice keeps order, predicates, retries, failures and counts.
 
-    No list of plugins has the predicate.
+    The predicate is in no list of plugins.
     """
     odd = ["bad", "gone", "again", "in place", "same", "plain"]
     world.lines(
@@ -356,7 +356,7 @@ def test_java_transformations_of_a_python_source(world: World) -> None:
 
 
 def test_a_failed_java_transformation_of_a_python_source_fails_the_task(world: World) -> None:
-    """With the stage, the class and Java's trace; validation has asked the Java class before."""
+    """The trace has the stage, the class and Java's trace; validation asks the Java class too."""
     config = {"name": "n", "connector.class": FILE_SOURCE, "topic": "t", "transforms": "t"}
     config |= {"transforms.t.type": "Marked", "transforms.t.mark": ""}
     infos = world.agent.call(
@@ -374,7 +374,7 @@ def test_a_failed_java_transformation_of_a_python_source_fails_the_task(world: W
 
 
 def test_a_python_task_fails_with_its_java_process(world: World) -> None:
-    """Also while no records come; a restart starts both again, and no record is lost or doubled."""
+    """The task fails even without records; a restart starts both processes and loses nothing."""
     world.lines("one", transforms="t", transforms_t_type=MARKED, transforms_t_mark="!")
     world.await_values(1)
     java_processes(world.agent)[-1].kill()
@@ -386,7 +386,7 @@ def test_a_python_task_fails_with_its_java_process(world: World) -> None:
 
 
 def test_a_failed_python_transformation_fails_the_task(world: World) -> None:
-    """With the stage, the class and the error as if the connector were Python's."""
+    """The trace has the stage, the class and the error, as with a Python connector."""
     world.source(
         limit="3", transforms="t", transforms_t_type="Expression", transforms_t_filter="value.gone"
     )
@@ -397,7 +397,7 @@ def test_a_failed_python_transformation_fails_the_task(world: World) -> None:
 
 
 def test_output_and_log_lines_of_a_task_reach_the_workers_log(world: World) -> None:
-    """Lines of standard output and SLF4J are in the worker's log with connector and task."""
+    """Standard output and SLF4J are in the worker's log with connector and task."""
     world.source(limit="10", deed="print")
     world.await_values(10)
     lines = [line for line in world.agent.log().splitlines() if world.name in line]
@@ -406,7 +406,7 @@ def test_output_and_log_lines_of_a_task_reach_the_workers_log(world: World) -> N
 
 
 def test_secrets_are_hidden(world: World, tmp_path: Path) -> None:
-    """Values of config providers, in a trace with its causes, in lines and on the command line."""
+    """Values of config providers are hidden in traces, in log lines and on the command line."""
     file = tmp_path / "secrets.properties"
     file.write_text("password=of-a-provider\n")
     reference = f"${{file:{file}:password}}"
@@ -433,7 +433,7 @@ def test_secrets_are_hidden(world: World, tmp_path: Path) -> None:
 
 
 def test_levels_change_at_run_time(world: World) -> None:
-    """A level that is set over REST holds in the Java process too."""
+    """A level that is set over REST applies in the Java process too."""
     world.source(limit="7", deed="debug")
     world.await_values(7)
     logger = "io.pyconnect.tests"
@@ -445,7 +445,7 @@ def test_levels_change_at_run_time(world: World) -> None:
 
 
 def test_level_of_the_root_logger_is_that_of_all_known_ones(world: World) -> None:
-    """As in Kafka's worker, also of one that had a level of its own before."""
+    """The root's level replaces levels that loggers had of their own, as in Kafka's worker."""
     world.agent.do("PUT", "/admin/loggers/io.pyconnect.tests", {"level": "OFF"})
     world.agent.do("PUT", "/admin/loggers/root", {"level": "WARN"})
     try:
@@ -459,7 +459,7 @@ def test_level_of_the_root_logger_is_that_of_all_known_ones(world: World) -> Non
 
 
 def test_sink_calls(world: World) -> None:
-    """The task is opened, flushed when it asks for that, closed and stopped."""
+    """The task is opened, flushed at its request, closed and stopped."""
     world.sink()
     produce(
         world.bootstrap_servers, world.topic, b"commit", key=b"k", headers=[("header", b"text")]
@@ -473,7 +473,7 @@ def test_sink_calls(world: World) -> None:
 
 
 def test_sink_that_asks_again(world: World) -> None:
-    """A batch that the task cannot take yet is offered again, as it was."""
+    """A batch that raises RetriableException is put again unchanged."""
     produce(world.bootstrap_servers, world.topic, b"one", b"again", b"three")
     world.sink()
     world.await_note("2 null=three")
@@ -492,7 +492,7 @@ def test_sink_that_rewinds(world: World) -> None:
 
 
 def test_sink_that_chooses_where_it_begins(world: World) -> None:
-    """Offsets that the task sets while it is opened hold from the first record on."""
+    """Offsets that the task sets in `open` apply from the first record on."""
     produce(world.bootstrap_servers, world.topic, b"zero", b"one", b"two")
     world.sink(openAt="1")
     world.await_note("2 null=two")
@@ -500,7 +500,7 @@ def test_sink_that_chooses_where_it_begins(world: World) -> None:
 
 
 def test_sink_that_pauses_a_partition(world: World) -> None:
-    """The task gets nothing of the partition until it resumes it, and is called meanwhile."""
+    """The task gets no records of the partition until it resumes it, and is still called."""
     produce(world.bootstrap_servers, world.topic, b"pause")
     world.sink()
     world.await_note("waits")
@@ -524,7 +524,7 @@ def test_sink_that_throws(world: World) -> None:
 
 
 def test_dead_letter_queue(world: World) -> None:
-    """Records that fail in a Java converter, and those that the task reports, go there."""
+    """Records that fail in a Java converter and records reported by the task go to the queue."""
     queue = unique_name("queue")
     produce(world.bootstrap_servers, world.topic, b'"good"', b"{bad", b'"errant"', key=b"k")
     world.sink(
@@ -538,7 +538,7 @@ def test_dead_letter_queue(world: World) -> None:
     world.await_note("2 k=errant")
     eventually(lambda: len(read_topic(world.bootstrap_servers, queue)) == 2, WAIT_S)
     found = read_topic(world.bootstrap_servers, queue)
-    # Reports of the task come before those of its batch.
+    # Reports of the task come before the failures of its batch.
     found.sort(key=lambda record: record.value() == b'"errant"')
     assert [record.value() for record in found] == [b"{bad", b'"errant"']
     contexts = [dict(record.headers() or ()) for record in found]
@@ -557,7 +557,7 @@ def test_dead_letter_queue(world: World) -> None:
 
 
 def test_dead_letters_of_a_python_transformation(world: World) -> None:
-    """Their headers are those of a Python connector; the other records reach the Java task."""
+    """The headers are those of a Python connector; the other records reach the Java task."""
     queue = unique_name("queue")
     produce(world.bootstrap_servers, world.topic, b"good", b"bad", b"other", key=b"k")
     world.sink(
@@ -583,7 +583,7 @@ def test_dead_letters_of_a_python_transformation(world: World) -> None:
 
 
 def test_dead_letters_of_a_java_transformation(world: World, tmp_path: Path) -> None:
-    """On a Python sink: the headers are those of a Java connector; other records are written."""
+    """With a Python sink, the headers are those of a Java connector; other records are written."""
     queue, file = unique_name("queue"), tmp_path / "written"
     produce(world.bootstrap_servers, world.topic, b"good", b"bad", b"other", key=b"k")
     world.lines_to(
@@ -618,7 +618,7 @@ def test_connector_that_raises_an_error(world: World) -> None:
 
 
 def test_a_connectors_monitor_may_request_other_tasks(world: World, tmp_path: Path) -> None:
-    """A thread of the connector asks for new task configs, later reports an error."""
+    """A thread of the connector requests new task configs and later raises an error."""
     wish = tmp_path / "wish"
     world.source(wish=str(wish), tasks_max="3")
     world.agent.wait_for_states(world.name, "RUNNING", "RUNNING")
@@ -635,7 +635,7 @@ def test_a_connectors_monitor_may_request_other_tasks(world: World, tmp_path: Pa
 def test_an_idle_connector_sleeps_and_one_with_a_monitor_does_not(
     world: World, tmp_path: Path
 ) -> None:
-    """Only the task of the first has a Java process then; a change of its config wakes it up."""
+    """An idle connector has no Java process apart from its task's; a new config wakes it up."""
     watched, wish = unique_name("java"), tmp_path / "wish"
     config = {"connector.class": "io.pyconnect.tests.NumberSource", "topic": world.topic}
     world.agent.create(watched, {**config, "wish": str(wish), "tasks.max": "2"})
@@ -657,7 +657,7 @@ def test_an_idle_connector_sleeps_and_one_with_a_monitor_does_not(
 
 
 def test_a_sink_and_its_connector_fail_when_their_processes_are_killed(world: World) -> None:
-    """At once, though there is nothing to deliver, no commit is due and nothing is asked."""
+    """Both fail at once, even with no records, no commit due and no call under way."""
     world.sink(agent_connector_sleep="false")
     world.await_note(f"open [{world.topic}-0] of [{world.topic}-0]")
     connector, task = java_processes(world.agent)
@@ -669,7 +669,7 @@ def test_a_sink_and_its_connector_fail_when_their_processes_are_killed(world: Wo
 
 
 def test_a_paused_source_fails_when_its_process_is_killed(world: World) -> None:
-    """It fails at once, though it is not polled."""
+    """The task fails at once although the worker does not poll it."""
     world.source(limit="5")
     world.await_values(5)
     world.agent.do("PUT", f"/connectors/{world.name}/pause")
@@ -680,6 +680,6 @@ def test_a_paused_source_fails_when_its_process_is_killed(world: World) -> None:
 
 
 def test_memory_limit_counts_the_java_process(world: World) -> None:
-    """The Python process of a task alone would be far below it."""
+    """The Python process alone would be far below the limit."""
     world.source(limit="10", deed="hold", agent_limit_memory_bytes=str(150 << 20))
     assert "agent.limit.memory.bytes is 157286400." in world.trace()

@@ -1,4 +1,4 @@
-"""Java processes that are kept for further validations."""
+"""Java processes that the worker keeps for further validations."""
 
 import shutil
 import time
@@ -36,7 +36,7 @@ REMEMBERS = """
 def plugins(
     kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[PluginDesc, ...]:
-    """Connectors of three locations that would tell the secret of an earlier validation."""
+    """Connectors of three locations that would reveal the secret of an earlier validation."""
     root = tmp_path_factory.mktemp("kept")
     names = [f"{package}.Remembers" for package in ("a", "b", "c")]
     sources = {name: connector(name, body=REMEMBERS) for name in names}
@@ -57,7 +57,7 @@ def plugins(
 
 
 async def validate(world: ChildrenWorld, package: str, **more: str) -> tuple[int, ...]:
-    """Validate a config that has no errors; return the Java processes that are kept."""
+    """Validate a config without errors; return the pids of the Java processes that are kept."""
     config: Mapping[str, str] = {
         "name": "c",
         "connector.class": f"{package}.Remembers",
@@ -70,7 +70,7 @@ async def validate(world: ChildrenWorld, package: str, **more: str) -> tuple[int
 
 
 def kept(world: ChildrenWorld) -> tuple[int, ...]:
-    """The Java processes below those that wait."""
+    """Return the pids of the Java processes below the waiting ones."""
     pids = [process.child.pid for process in world.children.jobs._idle._idle]
     return tuple(
         sorted(
@@ -83,7 +83,7 @@ def kept(world: ChildrenWorld) -> tuple[int, ...]:
 
 
 async def test_a_process_is_used_again_for_its_location(plugins: tuple[PluginDesc, ...]) -> None:
-    """A plugin never sees the config of an earlier validation; options of its own are not kept."""
+    """A plugin never sees an earlier validation's config; a process with own options ends."""
     async with children_world(plugins=plugins) as world:
         began_s = time.monotonic()
         first = await validate(world, "a")
@@ -102,7 +102,7 @@ async def test_a_process_is_used_again_for_its_location(plugins: tuple[PluginDes
 async def test_few_processes_wait_and_not_for_long(
     plugins: tuple[PluginDesc, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The one that has waited longest ends first; all end with the worker."""
+    """The process that has waited longest ends first, and all end with the worker."""
     async with children_world(plugins=plugins) as world:
         a = await validate(world, "a")
         b = await validate(world, "b")

@@ -1,4 +1,4 @@
-"""The Java worker that tests compare with, its metrics' names, and workers without brokers."""
+"""The Java worker that tests compare with, its metric names, and workers without brokers."""
 
 import re
 import socket
@@ -39,7 +39,7 @@ AS_LINES = {"value_converter": STRING_CONVERTER}
 def test_the_shared_java_worker_is_of_the_kafka_version_we_compare_with(
     java_worker: SharedJavaWorker,
 ) -> None:
-    """GET / of the session's Java worker names Kafka 4.3.1."""
+    """The session's Java worker reports Kafka 4.3.1."""
     assert WorkerRest(java_worker).get("/")["version"] == "4.3.1"
 
 
@@ -107,7 +107,7 @@ def test_a_standalone_worker_runs_the_connectors_it_is_given(
     assert eventually(lambda: WorkerRest(worker).get("/connectors") == ["alone"])
 
 
-# What we measure beyond a Java worker.
+# Metrics that a Java worker does not have.
 OWN = {
     (SINK_TASK, "sink-closing-commit-total"),
     (SINK_TASK, "sink-closing-commit-time-ms"),
@@ -124,7 +124,7 @@ ROW = re.compile(r"<td>([^<]+)</td>\s*<td>[^<]*</td>\s*<td>kafka\.connect:type=(
 
 
 def test_groups_and_names_are_those_of_kafka(kafka_runtime: KafkaRuntime) -> None:
-    """Kafka prints its own table of them; OWN are ours, and what it never fills is left out."""
+    """Metrics are those of Kafka's own table, apart from OWN and those that Kafka never fills."""
     command = kafka_runtime.command("org.apache.kafka.connect.runtime.ConnectMetrics", heap_mb=128)
     printed = subprocess.run(command, capture_output=True, text=True, timeout=400, check=True)
     theirs = {(group, name) for name, group in ROW.findall(printed.stdout)}
@@ -153,7 +153,7 @@ Make = Callable[[KafkaRuntime, WorkerLaunch], ConnectWorker]
 def test_a_worker_refuses_connections_until_it_has_found_its_brokers(
     make: Make, kafka_runtime: KafkaRuntime, tmp_path: Path
 ) -> None:
-    """No client waits for an answer that may not come; a worker without brokers ends."""
+    """A client never waits for an answer that may not come; a worker without brokers ends."""
     nobody, port = free_ports(2)
     worker = make(
         kafka_runtime,

@@ -1,4 +1,4 @@
-"""MirrorMaker's connectors in an agent, between two brokers, through a kill of its process."""
+"""MirrorMaker's connectors in an agent between two brokers, with a killed process."""
 
 import time
 from collections import defaultdict
@@ -29,7 +29,7 @@ PARTITIONS = (0, 1, 2)
 STEP = 300
 GROUP_STEP = 50
 ROUND_S = 15
-# Of a transaction that is open when its process is killed, however slow the machine is.
+# The transaction must still be open when its process is killed, however slow the machine is.
 NEVER = {"transaction.boundary.interval.ms": "3600000"}
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 BEATS = "heartbeats"
@@ -50,9 +50,9 @@ def agent(agents: Agents) -> Agent:
 def test_records_offsets_and_groups_are_mirrored(
     agent: Agent, other_broker: SharedBroker, kafka_broker: SharedBroker
 ) -> None:
-    """The same records in the same partitions, once, though a process dies in a transaction.
+    """Each record is copied once to the same partition, although a process is killed.
 
-    A group that moves to the target goes on where it was, or shortly before.
+    A group that moves to the target continues where it was, or shortly before.
     """
     source, target = other_broker.bootstrap_servers, kafka_broker.bootstrap_servers
     alias, topic, group = unique_name("origin"), unique_name("orders"), unique_name("readers")
@@ -76,17 +76,17 @@ def test_records_offsets_and_groups_are_mirrored(
     _kill_in_transaction(agent, "records", target, mirrored, records)
     agent.start_with("records", config, "RUNNING", "RUNNING")
     _await_copies(agent, target, mirrored, records)
-    # MirrorMaker has no task for groups before there is one.
+    # MirrorMaker makes no task for groups until one exists.
     _commit(source, group, topic, records.written)
     agent.create("groups", _groups_config(clusters, group))
     agent.wait_for_states("groups", "RUNNING", "RUNNING", timeout_s=WAIT_S)
 
     def moves() -> bool:
-        """Let the group read on at the source; tell whether it may go on at the target.
+        """Let the group read on at the source; return whether it may continue at the target.
 
         MirrorMaker reads in the background where records went, and may keep only the newest of
-        these places: it translates no offset from before them. It writes ten places at a time, the
-        others with later records.
+        these places: it translates no offset from before them. It writes ten places at a time,
+        and the others with later records.
         """
         records.write(GROUP_STEP)
         has_read = records.written
@@ -159,7 +159,7 @@ class Records:
         self.written = 0
 
     def write(self, count: int) -> None:
-        """Write so many more into each partition."""
+        """Write `count` more records into each partition."""
         first, self.written = self.written, self.written + count
         for partition in PARTITIONS:
             produce(
@@ -169,7 +169,8 @@ class Records:
                 partition=partition,
                 key=b"\x00\xff",
                 headers=[("from", b"partition %d" % partition), ("empty", None)],
-                # Not long ago: brokers delete what is older than the topic's retention.
+                # Brokers delete records older than the topic's retention, so the timestamp is
+                # recent.
                 timestamp=self._began_ms - 60_000 + first,
             )
 
@@ -211,7 +212,7 @@ def _await_copies(agent: Agent, target: str, mirrored: str, records: Records) ->
 
 
 def _by_partition(bootstrap_servers: str, topic: str) -> dict[int, list[tuple[object, ...]]]:
-    """Return what must not change of each record, in the order of its partition."""
+    """Return the fields of each record that must not change, by partition and in order."""
     found = defaultdict(list)
     for record in read_topic(bootstrap_servers, topic, committed=True):
         found[record.partition() or 0].append(
@@ -225,7 +226,7 @@ def _count(bootstrap_servers: str, topic: str) -> int:
 
 
 def _next(bootstrap_servers: str, group: str, topic: str) -> list[int]:
-    """Return the number of the record that a member reads next of each partition; -1 if unknown."""
+    """Return the number of the next record to read of each partition; -1 if unknown."""
     offsets = [committed_offset(bootstrap_servers, group, topic, each) for each in PARTITIONS]
     if min(offsets) < 0:
         return [-1]

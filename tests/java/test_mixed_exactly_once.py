@@ -1,7 +1,7 @@
 """Exactly-once sources in a group of a Java worker and an agent; either may lead (KIP-618).
 
-FileStreamSource has one name on both, the same offsets and one task. A count record of three is
-therefore written by hand where a fencing round is wanted.
+FileStreamSource has the same name, the same offsets and one task on both. A test that wants a
+fencing round therefore writes a task count record of three itself.
 """
 
 import json
@@ -34,7 +34,7 @@ WAIT_S = 150
 def group(
     request: pytest.FixtureRequest, module_servers: Servers, kafka_broker: SharedBroker
 ) -> Iterator[MixedGroup]:
-    """Two workers at `enabled`; the kind that the parameter names leads."""
+    """Two workers with exactly-once enabled; the parameter names the kind of the leader."""
     made = MixedGroup(module_servers, kafka_broker, request.param, ENABLED)
     workers = made.both
     yield made
@@ -43,7 +43,7 @@ def group(
 
 
 class Sources:
-    """File connectors, the lines that are appended for them all the time, and their reader."""
+    """File connectors, a writer that appends lines to their files, and a reader of their topics."""
 
     def __init__(
         self, group: MixedGroup, kafka_broker: SharedBroker, directory: Path, count: int
@@ -70,14 +70,14 @@ class Sources:
         }
 
     def wait_for_more(self) -> None:
-        """Until readers have seen, of each connector, a line that is not written yet."""
+        """Wait until readers have seen a line of each connector that is not yet written now."""
         lasts = {name: self._lines.written[self.files[name]] for name in self.names}
         for name, last in lasts.items():
             seen = self.reader.seen[self.topics[name]]
             eventually(lambda seen=seen, last=last: self._read() and seen[-1:] > [last], WAIT_S)
 
     def check(self) -> None:
-        """Every line that was ever written is seen once, in order."""
+        """Check that every line ever written is seen once and in order."""
         self._lines.finish()
         for name in self.names:
             last = self._lines.written[self.files[name]]
@@ -130,7 +130,7 @@ def zombie(kafka_broker: SharedBroker, transactional_id: str, topic: str) -> Pro
 
 
 def claim_three_old_tasks(group: MixedGroup, kafka_broker: SharedBroker, name: str) -> None:
-    """Write a count record as for a connector that had more tasks once."""
+    """Write the task count record of a connector that once had three tasks."""
     producer = Producer({"bootstrap.servers": kafka_broker.bootstrap_servers})
     record = config_records.task_count_record(name, TASKS_OF_OLD)
     producer.produce(f"{group.group_id}-configs", key=record.key, value=record.value)
@@ -138,7 +138,7 @@ def claim_three_old_tasks(group: MixedGroup, kafka_broker: SharedBroker, name: s
 
 
 def task_count(group: MixedGroup, kafka_broker: SharedBroker, name: str) -> int:
-    """Of the last count record."""
+    """Return the number in the last task count record."""
     key = config_records.task_count_record(name, 1).key
     records = read_topic(
         kafka_broker.bootstrap_servers, f"{group.group_id}-configs", committed=True
@@ -153,22 +153,22 @@ def task_count(group: MixedGroup, kafka_broker: SharedBroker, name: str) -> int:
 def test_the_leader_fences_for_tasks_of_either_kind(
     group: MixedGroup, sources: Sources, kafka_broker: SharedBroker
 ) -> None:
-    """New task sets on both workers start after a round over the old ids; readers see no zombie."""
+    """New tasks start after the leader has fenced the old ids; readers see no zombie's record."""
     all_run(group, sources)
     assert set(owners_of_tasks(group, sources).values()) == {worker_of(w) for w in group.both}
     sources.wait_for_more()
     for number, name in enumerate(sources.names):
         claim_three_old_tasks(group, kafka_broker, name)
-        # The running task has the first id: it is left to its successor.
+        # The running task has the first id, which its successor fences.
         zombies = [
             zombie(kafka_broker, f"{group.group_id}-{name}-{task}", sources.topics[name])
             for task in range(1, TASKS_OF_OLD)
         ]
         asked = group.both[number % 2]
-        # Java's task holds back what it read beyond a full batch, until more is appended.
+        # Java's task keeps what it has read beyond a full batch until more lines come.
         config = sources.config(name, **{"batch.size": "5000"})
         asked.do("PUT", f"/connectors/{name}/config", config)
-        # RUNNING and more lines may be of the task before: the round ends with a new count.
+        # RUNNING and new lines may be the old task's; a new task count ends the fencing round.
         eventually(lambda name=name: task_count(group, kafka_broker, name) == 1, WAIT_S)
         group.wait_for_states(name, "RUNNING", "RUNNING")
         sources.wait_for_more()
@@ -182,7 +182,7 @@ def test_the_leader_fences_for_tasks_of_either_kind(
 @pytest.mark.long
 @pytest.mark.parametrize("group", chosen(("java",), long=("agent",)), indirect=True)
 def test_tasks_move_between_the_kinds(group: MixedGroup, sources: Sources) -> None:
-    """The follower dies in open transactions, comes back, then the leader dies: no line is lost."""
+    """No line is lost when the follower and then the leader are killed in transactions."""
     all_run(group, sources)
     sources.wait_for_more()
     leader, follower = group.both

@@ -48,7 +48,7 @@ def shared_group(
     kafka_broker: SharedBroker,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[MixedGroup]:
-    """Led by the kind that the parameter names; both are of the release."""
+    """A group led by the kind that the parameter names; both workers are of the same release."""
     leader, release = request.param
     runtime = kafka_runtime if release == CONNECT_VERSION else request.getfixturevalue("kafka_4_4")
     servers = Servers(runtime, tmp_path_factory.mktemp("mixed"))
@@ -67,7 +67,7 @@ def group(shared_group: MixedGroup) -> Iterator[MixedGroup]:
 
 
 def sink(directory: Path, tasks: int) -> dict[str, str]:
-    """A consumer cannot leave while its group waits for another one's next heartbeat."""
+    """Return a sink's config; frequent heartbeats let other consumers leave the group soon."""
     config = sink_config(directory / "out.txt", unique_name("lines"), tasks_max=str(tasks))
     return config | {
         "consumer.override.heartbeat.interval.ms": "200",
@@ -76,7 +76,7 @@ def sink(directory: Path, tasks: int) -> dict[str, str]:
 
 
 def records_left(kafka_broker: SharedBroker, topic: str) -> list[tuple[bytes, bytes | None]]:
-    """Keys and values of a topic's only partition, as a new worker would read them."""
+    """Return keys and values of a topic's only partition, as a new worker reads them."""
     found = read_topic(kafka_broker.bootstrap_servers, topic)
     return [(record.key() or b"", record.value()) for record in found]
 
@@ -89,7 +89,7 @@ def change_target_state(worker: MixedWorker) -> None:
 def configure_by_hand(
     group: MixedGroup, kafka_broker: SharedBroker, name: str, connector: str
 ) -> None:
-    """Write a config as a worker has written it that knew the class."""
+    """Write a config record as a worker would that knows the class."""
     producer = Producer({"bootstrap.servers": kafka_broker.bootstrap_servers})
     config = {"name": name, "connector.class": connector, "tasks.max": "1"}
     record = config_records.connector_config(name, config)
@@ -100,7 +100,7 @@ def configure_by_hand(
 def test_a_second_worker_reads_the_firsts_records_after_compaction(
     group: MixedGroup, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """A history of changes, compacted before the other kind joins: both tell the same of it."""
+    """Both kinds show the same state after the leader's history has been compacted."""
     assert group.follower is None, "this test comes first"
     leader = group.leader
     source = tmp_path / "in.txt"
@@ -114,12 +114,12 @@ def test_a_second_worker_reads_the_firsts_records_after_compaction(
     assert leader.call("DELETE", "/connectors/gone").status == 204
     topic = f"{group.group_id}-configs"
 
-    # Forty records of one key: only compaction leaves fewer than ten.
+    # There are forty records of one key, and only compaction leaves fewer than ten.
     for _ in range(20):
         change_target_state(leader)
 
     def compacted() -> bool:
-        # Each change rolls a segment, and only closed segments are compacted.
+        # Each change rolls a segment, because only closed segments are compacted.
         change_target_state(leader)
         keys = [key for key, _ in records_left(kafka_broker, topic)]
         return len(keys) - len(set(keys)) < 10
@@ -144,7 +144,7 @@ def test_a_second_worker_reads_the_firsts_records_after_compaction(
 
 
 def test_work_is_spread_over_both_kinds_of_worker(group: MixedGroup, tmp_path: Path) -> None:
-    """Creation through the follower lands at the leader; four tasks make two for each."""
+    """The leader creates the follower's connector too, and each worker gets four of eight tasks."""
     leader, follower = group.both
     for number, worker in enumerate((follower, leader)):
         worker.create(f"spread-{number}", sink(tmp_path, 4))
@@ -157,7 +157,7 @@ def test_work_is_spread_over_both_kinds_of_worker(group: MixedGroup, tmp_path: P
 
 
 def test_every_change_of_state_is_seen_by_both(group: MixedGroup, tmp_path: Path) -> None:
-    """Pause, resume, stop, restart and deletion through one, obeyed and told by both."""
+    """Both workers show each pause, resume, stop, restart and deletion, whichever is asked."""
     leader, follower = group.both
     leader.create("life", sink(tmp_path, 2))
     group.wait_for_states("life", *["RUNNING"] * 3)
@@ -172,7 +172,7 @@ def test_every_change_of_state_is_seen_by_both(group: MixedGroup, tmp_path: Path
         group.wait_for_states("life", *["RUNNING"] * 3)
         for task in (0, 1):
             restarted = f"/connectors/life/tasks/{task}/restart"
-            # A rebalance may still be expected: both kinds say 409 then.
+            # During a rebalance both kinds answer 409.
             eventually(lambda path=restarted: worker.call("POST", path).status == 204, WAIT_S)  # noqa: B023
         group.wait_for_states("life", *["RUNNING"] * 3)
         everything = "/connectors/life/restart?includeTasks=true"
@@ -195,7 +195,7 @@ def test_a_connector_that_sleeps_and_wakes_up_writes_no_status(
     names = [f"sleeper-{number}" for number in range(2)]
     for name in names:
         group.leader.create(name, sink(tmp_path, 1))
-    # One of two connectors is the agent's.
+    # The agent has one of the two connectors.
     placed = {placed_at(group, name): name for name in names}
     name = placed[worker_of(agent)]
     group.wait_for_states(name, "RUNNING", "RUNNING")
@@ -215,16 +215,16 @@ def test_a_connector_that_sleeps_and_wakes_up_writes_no_status(
         assert group.leader.call("PUT", f"/connectors/{name}/{verb}").status == 202
         group.wait_for_states(name, states, states)
     eventually(is_asleep, WAIT_S)
-    # Compaction may have removed earlier ones.
+    # Compaction may have removed earlier statuses.
     assert history()[-2:] in (["PAUSED", "RUNNING"], ["RUNNING"])
 
 
 def test_a_class_that_only_the_agent_has_fails_on_the_java_worker(
     group: MixedGroup, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """The leader deals any connector to anybody: who has no class for it reports FAILED.
+    """The leader may assign any connector to any worker; one without the class reports FAILED.
 
-    The leader also validates what it is to write, so one that lacks the class refuses to create.
+    The leader also validates each config, so a leader without the class refuses to create it.
     """
     java, agent = java_and_agent(group)
     config = Journal(tmp_path / "journal").config(1)
@@ -249,7 +249,7 @@ def test_a_class_that_only_the_agent_has_fails_on_the_java_worker(
 def test_an_unknown_class_fails_alike_on_both(
     group: MixedGroup, kafka_broker: SharedBroker
 ) -> None:
-    """State and text are the same, whichever worker has the task."""
+    """A class that neither worker has fails with the same state and text on both."""
     java, agent = java_and_agent(group)
     for number in (0, 1):
         configure_by_hand(group, kafka_broker, f"nobodys-{number}", "org.example.Lost")
@@ -259,7 +259,7 @@ def test_an_unknown_class_fails_alike_on_both(
         group.wait_for_states(name, "FAILED")
         trace = group.agree(f"/connectors/{name}/status")["connector"]["trace"]
         error, _, _ = trace.partition(", available connectors are")
-        # The class has another package on each side.
+        # The class's package differs between the two kinds.
         assert error.partition("ConnectException: ")[2] == NO_CLASS.format("org.example.Lost")
 
 
@@ -272,7 +272,7 @@ def placed_at(group: MixedGroup, connector: str) -> str:
 def test_the_work_of_a_dead_worker_goes_to_the_other(
     group: MixedGroup, tmp_path: Path, role: str
 ) -> None:
-    """Killed without a word, its tasks run at the survivor; what it wrote is still understood."""
+    """The survivor runs the tasks of the killed worker and understands its records."""
     leader, follower = group.both
     leader.create("survivor", sink(tmp_path, 4))
     group.wait_for_states("survivor", *["RUNNING"] * 5)

@@ -21,7 +21,7 @@ from tests.support.servers.topics import create_topics, read_topic
 pytestmark = [pytest.mark.java, pytest.mark.timeout(900)]
 
 
-# An agent's own id for leaders is in its subscription; a Java worker that leads passes over it.
+# The agent's own id is in its subscription, and a Java worker that leads ignores it.
 OWN_ID = {"exactly.once.source.support": "preparing", "agent.leader.transactional.id": "own-id"}
 
 
@@ -42,7 +42,7 @@ def test_work_is_shared_and_taken_over(
     leader: str,
     properties: dict[str, str],
 ) -> None:
-    """Dealt evenly, stopped and resumed through the follower, kept when the leader dies."""
+    """Work is spread evenly, stopped and resumed through the follower, and survives the leader."""
     group = MixedGroup(module_servers, kafka_broker, leader, properties)
     for number, worker in enumerate(reversed(group.both)):
         config = sink_config(tmp_path / "out.txt", unique_name("lines"), tasks_max="2")
@@ -63,7 +63,7 @@ def test_work_is_shared_and_taken_over(
 
 
 def create(worker: Agent, name: str, config: dict[str, str]) -> None:
-    """409 while a rebalance is under way, as clients have to expect."""
+    """Create a connector; repeat a 409, which every worker answers during a rebalance."""
     body = {"name": name, "config": config}
     eventually(lambda: worker.call("POST", "/connectors", body).status == 201, WAIT_S)
 
@@ -82,7 +82,7 @@ MakeGroup = Callable[..., MixedGroup]
 
 @pytest.fixture
 def make_group(module_servers: Servers, kafka_broker: SharedBroker) -> Iterator[MakeGroup]:
-    """Make a group of both kinds, at `preparing`; the key means something to the agent only."""
+    """Make a group of both kinds at `preparing`; only the agent understands the key."""
     made: list[MixedGroup] = []
 
     def make(leader: str) -> MixedGroup:
@@ -97,7 +97,7 @@ def make_group(module_servers: Servers, kafka_broker: SharedBroker) -> Iterator[
 
 
 def test_a_java_leader_reads_the_agents_subscription(make_group: MakeGroup, tmp_path: Path) -> None:
-    """It passes over the id and deals the agent its share of the work."""
+    """The Java leader ignores the agent's id and assigns the agent its share of the work."""
     group = make_group("java")
     leader, agent = group.both
     leader.create("lines", sink_config(tmp_path / "out.txt", unique_name("t"), tasks_max="3"))
@@ -108,7 +108,7 @@ def test_a_java_leader_reads_the_agents_subscription(make_group: MakeGroup, tmp_
 def test_an_agent_that_leads_a_java_worker_refuses_to_write(
     make_group: MakeGroup, tmp_path: Path
 ) -> None:
-    """A Java worker would lead under Kafka's id; without it the agent writes again."""
+    """A Java worker would lead with Kafka's own id; without it the agent writes again."""
     group = make_group("agent")
     leader, java = group.both
     body = {"name": "lines", "config": sink_config(tmp_path / "out.txt", unique_name("t"))}
@@ -125,7 +125,7 @@ def test_an_agent_that_leads_a_java_worker_refuses_to_write(
 
 
 LIVE_KEY = b'["numbers",{"zone":"z","place":"here"}]'
-"""Members in the order of the plugin, which is not that of the alphabet."""
+"""The members are in the plugin's order, which is not alphabetical."""
 
 
 class Numbers:
@@ -138,7 +138,7 @@ class Numbers:
         create_topics(self.servers, [self.topic])
 
     def go_on(self, worker: MixedWorker, limit: int) -> None:
-        """Let the task run at this worker until the number before `limit`, each number once."""
+        """Let the task run here to the number before `limit`; check that each came once."""
         config = {
             "connector.class": "io.pyconnect.tests.NumberSource",
             "tasks.max": "1",
@@ -159,7 +159,7 @@ class Numbers:
         return [int((value or b"").decode().split()[1]) for value in values]
 
     def offset_keys(self) -> set[bytes]:
-        """Return the keys of the offsets topic that have a value."""
+        """Return the keys in the offsets topic that have a value."""
         live: dict[bytes, bytes | None] = {}
         for record in read_topic(self.servers, f"{self.group.group_id}-offsets", committed=True):
             live[record.key() or b""] = record.value()
@@ -174,7 +174,7 @@ def numbers(
     kafka_runtime: KafkaRuntime,
     tmp_path: Path,
 ) -> Numbers:
-    """At-least-once and exactly-once; an agent is alone in the group."""
+    """A source with at-least-once or exactly-once delivery; the agent is alone in the group."""
     plugin_path = tmp_path / "plugins"
     plugin_path.mkdir()
     compiled_connectors(kafka_runtime, plugin_path)
@@ -187,7 +187,7 @@ def numbers(
 
 
 def test_a_task_goes_on_at_a_java_worker_and_back(numbers: Numbers) -> None:
-    """The agent writes first; both are members while the task moves."""
+    """The agent writes first, and both workers are members while the task moves."""
     agent = numbers.group.leader
     numbers.go_on(agent, 10)
     java = numbers.group.join()
@@ -200,7 +200,7 @@ def test_a_task_goes_on_at_a_java_worker_and_back(numbers: Numbers) -> None:
 
 @pytest.mark.long(only=True)
 def test_changed_offsets_are_found_by_a_java_worker(numbers: Numbers) -> None:
-    """A client may give members in any order, for a partition with an offset or without one."""
+    """Clients may name the fields of a partition in any order, with or without a stored offset."""
     agent = numbers.group.leader
     numbers.go_on(agent, 10)
     for reset in (False, True):

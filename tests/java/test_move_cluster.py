@@ -1,8 +1,8 @@
 """Java clusters that are moved to agents worker by worker, and back, while connectors run.
 
-The page docs/how-to/move-a-java-cluster.md is followed. The cluster of three with Debezium and
-MirrorMaker takes minutes: `scripts/test --long` has it. Each worker has a host of its own: its port
-and its file stay, whichever kind runs there. The file for agents has one line more.
+The tests follow docs/how-to/move-a-java-cluster.md. The cluster of three with Debezium and
+MirrorMaker takes minutes: `scripts/test --long` has it. Each worker has a host of its own, whose
+port and properties file stay, whichever kind runs there. The file for agents has one more line.
 """
 
 import json
@@ -36,7 +36,7 @@ WAIT_S = 150
 
 
 class RolledCluster:
-    """`size` Java workers at the start."""
+    """A cluster that begins with `size` Java workers."""
 
     def __init__(
         self,
@@ -74,14 +74,14 @@ class RolledCluster:
         return Command(self._directory, self.worker.url)
 
     def worker_file(self) -> Path:
-        """Return the file of a Java worker."""
+        """Return the properties file of a Java worker."""
         file = self._directory / "worker.properties"
         common = worker_properties(self._bootstrap_servers, self.group_id)
         file.write_text(javaproperties.dumps({**common, **self._properties}))
         return file
 
     def export(self) -> Path:
-        """Write the configs as they are before the move."""
+        """Export the configs before the move, and return the directory."""
         before = self._directory / "before"
         command = self.command()
         arguments = ("connectors", "export", "--all", "--dir", str(before), "--show-secrets")
@@ -89,10 +89,10 @@ class RolledCluster:
         return before
 
     def roll(self, kind: str, before: Path, progress: Callable[[], None]) -> None:
-        """Replace each worker; go on when everything runs and `progress` returns.
+        """Replace each worker in turn; continue when everything runs and `progress` returns.
 
-        Offsets stay those of the same partitions: none has a second form that the next worker reads
-        and the one before it does not.
+        The partitions of offsets must not change: a partition in another form would be read by the
+        next worker alone.
         """
         partitions = eventually(
             lambda: found if all((found := self.partitions()).values()) else None,
@@ -107,7 +107,7 @@ class RolledCluster:
             eventually(lambda: self.partitions() == partitions, WAIT_S, self.partitions)
 
     def partitions(self) -> Mapping[str, Sequence[str]]:
-        """Return the partitions of the offsets of each connector, as JSON; none yet: empty."""
+        """Return the partitions in each connector's offsets as JSON; empty without offsets."""
         answers = {
             name: self.worker.call("GET", f"/connectors/{name}/offsets")
             for name in self.worker.get("/connectors")
@@ -122,7 +122,7 @@ class RolledCluster:
         }
 
     def _check(self, worker: WorkerRest[ConnectWorker], before: Path) -> None:
-        """Run the commands of the page against the worker that is new."""
+        """Run the commands of the page against the new worker."""
         command = Command(self._directory, worker.url)
         names = worker.get("/connectors")
         for name in names:
@@ -163,7 +163,7 @@ JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
 class Lines:
-    """A file that grows, its exactly-once source, and a sink that copies what readers see."""
+    """A growing file, its exactly-once source, and a sink that copies the committed lines."""
 
     def __init__(self, bootstrap_servers: str, directory: Path) -> None:
         self.topic = unique_name("lines")
@@ -187,12 +187,12 @@ class Lines:
         return {"lines": source, "copies": sink}
 
     def wait_for_more(self) -> None:
-        """Until reader and sink have a line that is not written yet."""
+        """Wait until reader and sink have a line that is not written yet."""
         last = self._lines.written[self.file]
         eventually(lambda: self._seen()[-1:] > [last] and last + 1 in self._copied(), WAIT_S)
 
     def finish(self) -> None:
-        """Every line was seen once and in order, and the sink has all."""
+        """Check that every line was seen once and in order, and that the sink has all lines."""
         self._lines.finish()
         expected = list(range(1, self._lines.written[self.file] + 1))
         eventually(
@@ -217,7 +217,7 @@ class Lines:
 
 
 class Rows:
-    """A table that grows, and a topic of another cluster: Debezium's and MirrorMaker's sources."""
+    """A growing table for Debezium, and a growing topic of another cluster for MirrorMaker."""
 
     def __init__(self, bootstrap_servers: str, origin: str, postgres: PostgresServer) -> None:
         self._bootstrap_servers = bootstrap_servers
@@ -277,7 +277,7 @@ class Rows:
         eventually(lambda: self._orders()[-1:] > [last], WAIT_S, self._ends)
 
     def finish(self) -> None:
-        """Readers of committed records agree with the table and with the other cluster."""
+        """Check that committed records agree with the table and with the other cluster."""
         self.close()
         with self._postgres.connect(self._database) as rows:
             table = rows.execute("SELECT id FROM numbers ORDER BY id").fetchall()
@@ -331,7 +331,7 @@ def lines(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Lines]:
 
 
 def move_and_return(cluster: RolledCluster, *sources: Lines | Rows) -> None:
-    """Follow the page, there and back."""
+    """Follow the page in both directions."""
     command = cluster.command()
     file = str(cluster.worker_file())
     for source in sources:
@@ -356,7 +356,7 @@ def move_and_return(cluster: RolledCluster, *sources: Lines | Rows) -> None:
 def test_one_worker_is_moved_and_moved_back(
     servers: Servers, kafka_broker: SharedBroker, plugin_path: Path, lines: Lines, tmp_path: Path
 ) -> None:
-    """Configs, offsets and exactly-once delivery stay."""
+    """A moved worker keeps configs, offsets and exactly-once delivery."""
     properties = {"plugin.path": str(plugin_path)}
     cluster = RolledCluster(servers, kafka_broker.bootstrap_servers, tmp_path, 1, properties)
     move_and_return(cluster, lines)
@@ -381,7 +381,7 @@ def test_three_workers_are_moved_and_moved_back(
     rows: Rows,
     tmp_path: Path,
 ) -> None:
-    """Debezium, MirrorMaker, a file source and a sink go on, whichever worker they are on."""
+    """Debezium, MirrorMaker, a file source and a sink continue on every worker."""
     for plugin in (DEBEZIUM, MIRROR):
         shutil.copytree(location_of(plugin), plugin_path / plugin.name)
     properties = {"plugin.path": str(plugin_path)}

@@ -1,4 +1,4 @@
-"""`pyconnect offsets` on Apache's worker and on an agent: stored, read back, restored, orphaned."""
+"""`pyconnect offsets` on Apache's worker and on an agent: change, read, restore, orphans."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -16,10 +16,10 @@ pytestmark = pytest.mark.java
 
 
 class OffsetsCommand(Command):
-    """Knows the brokers too."""
+    """A command line that also has the broker's address."""
 
     def offsets(self, name: str) -> list[dict[str, dict[str, object]]]:
-        """The list that `offsets get -o json` prints."""
+        """Return the list that `offsets get -o json` prints."""
         assert self("offsets", "get", name, "-o", "json") == 0, self.err
         found: list[dict[str, dict[str, object]]] = json.loads(self.out)["offsets"]
         return found
@@ -35,7 +35,7 @@ def command(
 
 @pytest.fixture
 def create(command: OffsetsCommand) -> Iterator[Callable[[str, dict[str, str]], None]]:
-    """Create connectors that are deleted at the end."""
+    """Create connectors, and delete them at the end."""
     created: list[str] = []
 
     def make(name: str, config: dict[str, str]) -> None:
@@ -52,7 +52,7 @@ def create(command: OffsetsCommand) -> Iterator[Callable[[str, dict[str, str]], 
 def source(
     command: OffsetsCommand, create: Callable[[str, dict[str, str]], None], tmp_path: Path
 ) -> tuple[str, dict[str, str], Path]:
-    """A source that has read a file of eight bytes; name, partition, topic's lines file."""
+    """The name, partition and file of a source that has read eight bytes."""
     name = unique_name("offsets-source")
     file = tmp_path / "in.txt"
     file.write_text("one\ntwo\n")
@@ -74,7 +74,7 @@ def source(
 def test_a_source_is_reset_undone_and_altered(
     command: OffsetsCommand, source: tuple[str, dict[str, str], Path]
 ) -> None:
-    """Each change is read back from the worker, and the undo restores what was there."""
+    """Each change is read back from the worker, and undo restores the offsets before it."""
     name, partition, _ = source
     stored = [{"partition": partition, "offset": {"position": 8}}]
     assert command("offsets", "reset", name, "--yes") == 9
@@ -96,7 +96,7 @@ def test_a_source_is_reset_undone_and_altered(
 def test_an_undo_notices_changes_over_rest(
     command: OffsetsCommand, source: tuple[str, dict[str, str], Path]
 ) -> None:
-    """The backup knows what its change left, and the worker what is there now."""
+    """Undo is refused if the worker's offsets are not those that the undone change left."""
     name, partition, _ = source
     text = f'{json.dumps(partition)}={{"position": 4}}'
     assert command("offsets", "alter", name, "--yes", "--stop", "--set", text) == 0, command.err
@@ -120,7 +120,7 @@ def test_an_undo_notices_changes_over_rest(
 def test_a_reset_source_reads_its_file_again(
     command: OffsetsCommand, source: tuple[str, dict[str, str], Path], kafka_broker: SharedBroker
 ) -> None:
-    """--stop --resume --wait in one command; the position comes back by reading."""
+    """One command stops, resets, resumes and waits; the source then reads to the same position."""
     name, partition, file = source
     with file.open("a") as lines:
         lines.write("three\n")
@@ -133,7 +133,7 @@ def test_a_reset_source_reads_its_file_again(
 def test_a_connectors_refusal_is_reported_and_leaves_its_offsets(
     command: OffsetsCommand, source: tuple[str, dict[str, str], Path]
 ) -> None:
-    """FileStreamSource refuses a position that is no number; ours is refused before it is sent."""
+    """FileStreamSource refuses a position that is not a number; our command refuses it first."""
     name, partition, _ = source
     text = f'{json.dumps(partition)}={{"position": "far"}}'
     assert command("offsets", "alter", name, "--yes", "--stop", "--set", text) == 2
@@ -148,7 +148,7 @@ def test_a_sink_is_altered_exported_reset_and_imported(
     source: tuple[str, dict[str, str], Path],
     tmp_path: Path,
 ) -> None:
-    """Consumers of the stopped tasks are waited out; the group's offsets are what is read back."""
+    """A change waits for the consumers of stopped tasks to leave, and is read back."""
     source_name, _, _ = source
     assert command("connectors", "get", source_name, "-o", "json") == 0
     topic = json.loads(command.out)["topic"]
@@ -185,7 +185,7 @@ def test_a_sink_seeks_within_its_topic(
     source: tuple[str, dict[str, str], Path],
     tmp_path: Path,
 ) -> None:
-    """Earliest, latest, a shift that stays inside, a time; lag follows; past the end is refused."""
+    """Seek accepts earliest, latest, a shift and a time; it refuses a position past the end."""
     source_name, _, _ = source
     assert command("connectors", "get", source_name, "-o", "json") == 0
     topic = json.loads(command.out)["topic"]
@@ -228,7 +228,7 @@ def test_a_sink_seeks_within_its_topic(
 def test_a_connector_begins_with_the_offsets_of_another(
     command: OffsetsCommand, source: tuple[str, dict[str, str], Path], tmp_path: Path
 ) -> None:
-    """Created STOPPED with them, it reads only what follows; `copy` gives them as well."""
+    """A connector created STOPPED reads only beyond the given offsets; `copy` gives them too."""
     name, partition, file = source
     exported = tmp_path / "exported.json"
     assert command("offsets", "export", name, "-f", str(exported)) == 0, command.err
@@ -267,7 +267,7 @@ class OrphansCommand(Command):
     ) -> None:
         super().__init__(home, worker.url, broker.bootstrap_servers)
         is_agent = isinstance(worker, SharedAgentWorker)
-        # An agent tells its topic.
+        # An agent reports the name of its offsets topic.
         topic = f"{worker.group_id}-offsets"
         self.topic = () if is_agent else ("--topic", topic)
         self.confirmed = () if is_agent else (*self.topic, "--confirm-topic", topic)
@@ -280,7 +280,7 @@ class OrphansCommand(Command):
         assert self("connectors", "delete", name, "--yes") == 0, self.err
 
     def orphans(self, *names: str) -> dict[str, dict[str, object]]:
-        """Those of the names that `list` shows, by name."""
+        """Return the named connectors that `list` shows, by name."""
         assert self("offsets", "orphans", "list", *self.topic, "-o", "json") == 0, self.err
         return {found["name"]: found for found in json.loads(self.out) if found["name"] in names}
 
@@ -296,7 +296,7 @@ def orphaned(
 def test_a_deleted_sources_offsets_are_purged_and_come_back(
     orphaned: OrphansCommand, tmp_path: Path
 ) -> None:
-    """A worker that reads the topic takes both for its own: the raw keys are the same."""
+    """A worker that reads the topic accepts the restored records: their raw keys are the same."""
     name = unique_name("orphan-source")
     file = tmp_path / "in.txt"
     file.write_text("one\ntwo\n")
@@ -340,7 +340,7 @@ def test_a_deleted_sources_offsets_are_purged_and_come_back(
 def test_a_deleted_sinks_group_is_purged_only_when_asked_and_comes_back(
     orphaned: OrphansCommand, tmp_path: Path
 ) -> None:
-    """Another cluster on the same Kafka may own a group, so groups need a word of their own."""
+    """Groups are purged only on request, since another cluster on the same Kafka may own one."""
     topic, source, name = (unique_name(word) for word in ("lines", "feed", "orphan-sink"))
     file = tmp_path / "in.txt"
     file.write_text("one\ntwo\n")

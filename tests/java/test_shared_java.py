@@ -1,4 +1,4 @@
-"""Connectors and tasks that share a Java process, without a worker and on an agent."""
+"""Connectors and tasks that share a Java process, without a worker and in an agent."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ QUICK = ("-Dio.pyconnect.linger.ms=500", "-Dio.pyconnect.stop.ms=1000")
 
 @pytest.fixture
 def options(tmp_path: Path) -> JavaOptions:
-    """Of processes that end soon, whose directories are the test's own."""
+    """Options of processes that end soon and whose directories belong to the test."""
     own = (*QUICK, f"-Djava.io.tmpdir={tmp_path}")
     return JavaOptions(heap="96m", quick=True, options=own)
 
@@ -39,7 +39,7 @@ Connect = Callable[..., tuple[JavaLink, SharedJavaProcess]]
 
 @pytest.fixture
 def connected() -> Iterator[Connect]:
-    """Connect to the process of a group; the end of the test ends what is left."""
+    """Connect to the process of a group; close what is left at the end of the test."""
     made = []
 
     def connect(options: JavaOptions, group: str = "g") -> tuple[JavaLink, SharedJavaProcess]:
@@ -61,7 +61,7 @@ def numbers(link: JavaLink, jar: str, **config: str) -> None:
 def test_a_group_has_one_process_and_each_member_its_records(
     connected: Connect, jar: str, options: JavaOptions, tmp_path: Path
 ) -> None:
-    """A member that ends leaves the others alone; the process ends after the last."""
+    """A member's end does not affect the other ones; the process ends after the last one."""
     first, process = connected(options)
     second, same = connected(options)
     other, another = connected(options, "other")
@@ -84,7 +84,7 @@ def test_a_group_has_one_process_and_each_member_its_records(
 def test_options_and_jars_tell_processes_apart(
     connected: Connect, jar: str, options: JavaOptions
 ) -> None:
-    """A heap of its own is a process of its own."""
+    """A member with another heap size gets a process of its own."""
     links = [connected(options), connected(replace(options, heap="64m"))]
     assert links[0][1].pid != links[1][1].pid
 
@@ -92,7 +92,7 @@ def test_options_and_jars_tell_processes_apart(
 def test_what_a_killed_member_began_is_stopped(
     connected: Connect, jar: str, options: JavaOptions, tmp_path: Path
 ) -> None:
-    """Its Python process can no longer ask for that."""
+    """The shared process stops a killed member's task, as its Python process cannot ask for it."""
     stays, _ = connected(options)
     numbers(stays, jar)
     gone, process = connected(options)
@@ -105,7 +105,7 @@ def test_what_a_killed_member_began_is_stopped(
 def test_a_member_that_cannot_be_stopped_ends_all(
     connected: Connect, jar: str, options: JavaOptions
 ) -> None:
-    """Java cannot end a thread. The others say why they have ended."""
+    """A task that cannot be stopped ends the shared process, and the others report the reason."""
     stays, _ = connected(options)
     numbers(stays, jar)
     gone, process = connected(options)
@@ -121,7 +121,7 @@ def test_a_member_that_cannot_be_stopped_ends_all(
 def test_a_killed_process_is_the_end_of_all_and_the_next_one_is_new(
     connected: Connect, jar: str, options: JavaOptions
 ) -> None:
-    """A frozen one holds up a start no longer than its time allows."""
+    """A frozen process delays the start of the next one only for a limited time."""
     first, process = connected(options)
     numbers(first, jar)
     os.kill(process.pid, signal.SIGKILL)
@@ -134,7 +134,7 @@ def test_a_killed_process_is_the_end_of_all_and_the_next_one_is_new(
 def test_only_who_knows_the_token_is_served(
     connected: Connect, options: JavaOptions, tmp_path: Path
 ) -> None:
-    """The file with it can be read by this user only."""
+    """Only this user can read the file with the token that a client must send."""
     connected(options)
     (address,) = tmp_path.glob("*/*/address")
     assert address.parent.stat().st_mode & 0o077 == 0
@@ -146,7 +146,7 @@ def test_only_who_knows_the_token_is_served(
 
 @pytest.mark.parametrize("isolation", ["connector", "location"])
 def test_a_source_in_a_shared_process_on_an_agent(world: World, isolation: str) -> None:
-    """Records and notes are as in a process of its own; what it prints is in its own log."""
+    """A source in a shared process has the same records, and its output in its own log."""
     world.source(limit="10", deed="print", agent_java_isolation=isolation)
     assert world.await_values(10) == [f"number {number}" for number in range(10)]
     world.await_note("key 9 at 10")  # behind the end of a transaction
@@ -156,7 +156,7 @@ def test_a_source_in_a_shared_process_on_an_agent(world: World, isolation: str) 
 
 
 def test_what_a_killed_task_began_is_stopped(world: World) -> None:
-    """Its Java code goes on in a process that others share, and hears of it."""
+    """The shared Java process goes on without the killed Python process, and stops its task."""
     world.source(limit="10", agent_java_isolation="location")
     world.await_values(10)
     (task,) = (

@@ -1,4 +1,4 @@
-"""Other people's clients of Connect work with an agent as they are: kafka-connect-py's `kc`."""
+"""kafka-connect-py's client `kc` works with an agent unchanged."""
 
 import json
 import os
@@ -21,11 +21,11 @@ pytestmark = pytest.mark.java
 KC = Path(sys.executable).with_name("kc")
 Text = Callable[[str], bool]
 MOMENTARY = ("momentarily", "a rebalance is expected")
-"""Parts of what is refused during a rebalance only: `kc` does not ask again by itself."""
+"""Texts of refusals during a rebalance, because `kc` does not repeat a request."""
 
 
 class Kc:
-    """Runs `kc` against one worker, and keeps what it said."""
+    """The command `kc` on one worker, with its outputs."""
 
     def __init__(self, url: str, directory: Path) -> None:
         self._url = url
@@ -34,7 +34,7 @@ class Kc:
         self.said: list[tuple[str, str]] = []
 
     def config(self, **changes: str) -> str:
-        """The connector's config as JSON; a source that waits for its file."""
+        """Return the config, as JSON, of a source that waits for its file."""
         settings = {
             "connector.class": "FileStreamSource",
             "topic": f"{self.connector}-topic",
@@ -43,9 +43,9 @@ class Kc:
         return json.dumps(settings | {name.replace("_", "."): it for name, it in changes.items()})
 
     def run(self, *arguments: str, until: Text = lambda _: True, only_code: bool = False) -> None:
-        """Run a command, again `until` its output fits and no rebalance is in its way.
+        """Run a command until its output fits and no rebalance prevents it.
 
-        `only_code`: what it says depends on the moment, its exit code does not.
+        `only_code` records the exit code alone, because the output depends on the moment.
         """
 
         def output() -> str | None:
@@ -74,7 +74,7 @@ class Kc:
 
 
 def _in_order(output: str) -> str:
-    """JSON objects with their members sorted, as Java's maps do not; no plugins of our own."""
+    """Return JSON with sorted members and without our own plugins; other text unchanged."""
     try:
         found = json.loads(output)
     except ValueError:
@@ -89,7 +89,7 @@ def running(text: str) -> bool:
 
 
 def use_every_command(kc: Kc) -> None:
-    """All that `kc` can do with one connector."""
+    """Run every command that `kc` has for one connector."""
     name = kc.connector
     create = json.dumps({"name": name, "config": json.loads(kc.config())})
     kc.run("info")
@@ -130,7 +130,7 @@ def use_every_command(kc: Kc) -> None:
 def test_kc_says_the_same_of_an_agent_as_of_a_java_worker(
     java_worker: SharedJavaWorker, agent_worker: SharedAgentWorker, tmp_path: Path
 ) -> None:
-    """Every command, its output and its exit code."""
+    """Each command has the same output and exit code on an agent and a Java worker."""
     on_java, on_agent = (Kc(worker.url, tmp_path) for worker in (java_worker, agent_worker))
     with ThreadPoolExecutor(2) as users:
         list(users.map(use_every_command, (on_java, on_agent)))

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.java, pytest.mark.timeout(900)]
 def java_hosts(
     count: int, runtime: KafkaRuntime, broker: SharedBroker, directory: Path
 ) -> Iterator[Hosts]:
-    """Java workers at `disabled` in one group."""
+    """A group of Java workers with exactly-once disabled."""
     directory.mkdir(exist_ok=True)
     with closing(Hosts(runtime, broker.bootstrap_servers, directory)) as started:
         for _ in range(count):
@@ -43,7 +43,7 @@ def hosts(
 
 @pytest.fixture(scope="module")
 def lines(hosts: Hosts, tmp_path_factory: pytest.TempPathFactory) -> Lines:
-    """The source runs through all tests."""
+    """A growing file and its source, which runs through all tests."""
     found = Lines(hosts, tmp_path_factory.mktemp("lines"))
     found.write(5)
     config = {**source_config(found.file, found.topic), "name": "lines", "batch.size": "5"}
@@ -70,7 +70,7 @@ def task_states(url: str) -> list[str]:
 
 
 def test_three_java_workers_go_up_by_commands(hosts: Hosts, lines: Lines, tool: Tool) -> None:
-    """Phases are labelled as inferred or shown; nothing is missing, nothing twice afterwards."""
+    """Phases are labelled as inferred or shown; no record is missing or doubled afterwards."""
     options = ("--inventory", hosts.inventory(), "--accept-unknown")
     assert tool.upgrade("enabled", *options).returncode == 9
     skipped = tool.run("upgrade", "plan", "--phase", "enabled", *options, "--declared").stderr
@@ -97,7 +97,7 @@ def test_three_java_workers_go_up_by_commands(hosts: Hosts, lines: Lines, tool: 
 def test_a_mixed_group_goes_down(
     hosts: Hosts, lines: Lines, tool: Tool, agents: Agents, tmp_path: Path
 ) -> None:
-    """An agent takes the place of two Java workers; it changes itself, the other by commands."""
+    """An agent replaces two workers and changes itself; commands change the Java worker."""
     for url in hosts.urls[1:]:
         hosts.remove(url)
     properties = {**PROPERTIES, **ALLOWED, "exactly.once.source.support": "enabled"}
@@ -125,8 +125,9 @@ def one_host(
 
 @pytest.mark.long(only=True)
 def test_up_by_a_full_stop_and_down_to_other_software(one_host: Hosts, tmp_path: Path) -> None:
-    """No record is missing; an agent is the other software, with the same file at the same address.
-    The abilities of the worker are known from its file, so no unknown has to be accepted.
+    """No record is missing; the other software is an agent with the same file at the same address.
+
+    The worker's abilities are known from its file, so that no unknown has to be accepted.
     """
     (url,) = one_host.urls
     lines = Lines(one_host, tmp_path)

@@ -12,13 +12,13 @@ from tests.support.servers.kafka import SharedBroker
 
 @pytest.fixture
 def sequences(kafka_broker: SharedBroker, tmp_path: Path) -> Sequences:
-    """A source of numbers, for which it can be told what was lost or repeated."""
+    """A source of numbers, with checks for lost and repeated numbers."""
     return Sequences(kafka_broker.bootstrap_servers, tmp_path)
 
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Journal:
-    """Return the starts and stops that tasks have noted."""
+    """Return the journal of the starts and stops of tasks."""
     return Journal(tmp_path / "journal")
 
 

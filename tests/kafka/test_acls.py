@@ -1,9 +1,9 @@
 """Generated grants are enough for a real broker, and each of them is needed.
 
-A broker with StandardAuthorizer, SASL users, one agent with exactly-once enabled. All connectors
-that lack something are made at once; each test then waits for what its own one was predicted.
-Rows for brokers before 2.8 are tested with simulated answers only, in tests/cli/acls. What workers
-lack is in test_acls_workers.py, with topics that the broker creates for producers.
+A broker has StandardAuthorizer and SASL users, and one agent has exactly-once enabled. All
+connectors that lack a grant are created at once; each test then waits for the failure predicted for
+its own. Rows for brokers before 2.8 are tested with simulated answers only, in tests/cli/acls.
+Workers that lack a grant are in test_acls_workers.py, with topics that the broker creates.
 """
 
 import json
@@ -56,7 +56,7 @@ TOPIC_CREATION = {
 
 @pytest.fixture(scope="module")
 def agent(secured: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    """A worker that may do what was generated from its file, and nothing else."""
+    """An agent that has only the grants generated from its properties file."""
     directory = tmp_path_factory.mktemp("worker")
     properties = {**internal(GROUP), **secured.worker(secured.user())}
     file = worker_file(directory, properties)
@@ -94,7 +94,7 @@ def lacking_rules(pyconnect: Pyconnect, connector: str) -> set[str]:
 def test_the_generated_set_is_enough(
     agent: Agent, secured: SecuredBroker, pyconnect: Pyconnect, tmp_path: Path
 ) -> None:
-    """A source with two transactional tasks and a sink run, and are fenced when they change."""
+    """A source with two transactional tasks and a sink run; new configs fence the old tasks."""
     sequences = Sequences(secured.plaintext, tmp_path)
     secured.create_topics(sequences.topic)
     source, sink = unique_name("source"), unique_name("sink")
@@ -127,7 +127,7 @@ def test_the_generated_set_is_enough(
 
 @dataclass(frozen=True)
 class Lack:
-    """A connector from which one grant was taken, the grants, and what is predicted for it."""
+    """A connector without one grant, the missing grants, and the failure predicted for it."""
 
     name: str
     grants: set[Grant]
@@ -135,7 +135,7 @@ class Lack:
     trace: str
 
 
-# What the trace of a failed connector or task must speak of.
+# Part of the trace of the failed connector or task, by the rule of the missing grant.
 PREDICTED = {
     "S1": "Unrecoverable exception|Failed to flush offsets and/or records",
     "S2": r"Not authorized to describe topic\(s\) '.*-topic' on the brokers \S+",
@@ -156,9 +156,9 @@ PREDICTED = {
 def lacking(
     rule: str, secured: SecuredBroker, agent: Agent, directory: Path, *, describing: bool = False
 ) -> Lack:
-    """Grant all that a connector needs but one row, then make it.
+    """Grant a connector all that it needs but one row, then create it.
 
-    `describing`: of that row, what it implies is granted.
+    `describing` grants what the missing row implies.
     """
     name = unique_name(f"lacks-{rule.lower()}")
     users = secured.client_users()
@@ -219,7 +219,7 @@ def lacks(
 
 
 def trace_of(agent: Agent, name: str) -> str:
-    """The first trace of the connector or a task; empty while nothing has failed."""
+    """Return the first trace of the connector or its tasks; empty while nothing has failed."""
     answer = agent.call("GET", f"/connectors/{name}/status")
     if answer.status != 200:
         return ""
@@ -232,7 +232,7 @@ def trace_of(agent: Agent, name: str) -> str:
 def test_without_a_connectors_grant_the_predicted_fails(
     rule: str, lacks: Mapping[str, Lack], agent: Agent, secured: SecuredBroker, pyconnect: Pyconnect
 ) -> None:
-    """`acls check` names that row alone; with it granted, a restart is all that it takes."""
+    """`acls check` names the missing row alone; once it is granted, a restart is enough."""
     lack = lacks[rule]
     if rule == "X2":
         eventually(lambda: agent.states(lack.name)[1:] == ("RUNNING", "RUNNING"), WAIT_S)
@@ -248,7 +248,7 @@ def test_without_a_connectors_grant_the_predicted_fails(
 
 
 def restart_until_it_runs(agent: Agent, name: str) -> None:
-    """Restart what has failed, then delete the connector."""
+    """Restart the failed parts until all run, then delete the connector."""
     eventually(
         lambda: agent.revived(name) and len(agent.states(name)) == 2,
         WAIT_S,
@@ -260,7 +260,7 @@ def restart_until_it_runs(agent: Agent, name: str) -> None:
 def test_a_task_that_may_describe_but_not_read_its_offsets_topic_fails(
     agent: Agent, secured: SecuredBroker, tmp_path: Path
 ) -> None:
-    """The topic then has partitions and an end, which no reader ever reaches."""
+    """Such a topic shows its partitions and its end, which no reader ever reaches."""
     lack = lacking("O2", secured, agent, tmp_path, describing=True)
     trace = eventually(lambda: trace_of(agent, lack.name), WAIT_S, lambda: agent.states(lack.name))
     assert re.search(lack.trace, trace), trace
@@ -271,9 +271,9 @@ def test_a_task_that_may_describe_but_not_read_its_offsets_topic_fails(
 def test_asking_leaves_a_living_producer_alone(
     agent: Agent, secured: SecuredBroker, pyconnect: Pyconnect
 ) -> None:
-    """Producer id, epoch and open transaction stay; it commits; no id appears that was not there.
+    """Producer id, epoch and open transaction stay, and no transactional id is created.
 
-    Asked as the agent's user and as a super user, of a task's id and of the leader's.
+    The agent's user and a super user ask for a task's id and for the leader's.
     """
     name = unique_name("living")
     agent.create(name, {**source_config(Path("/nowhere"), name)}, initial_state="STOPPED")

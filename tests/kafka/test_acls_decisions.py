@@ -1,8 +1,8 @@
 """The prediction from listed ACLs equals the decision of a broker's StandardAuthorizer.
 
-Hundreds of names, each with entries that a seed picked: literal, prefixed and `*`, allowing and
-denying, for the user, for another and for all users, from any host and from single ones.
-And what clients with few rights say of refusals: a transactional producer, a snapshot.
+There are hundreds of names, each with entries picked by a seed: literal, prefixed and `*`, allowing
+and denying, for the user, for another and for all users, from any host and from single ones.
+Further tests check the errors of clients with few rights: a transactional producer, a snapshot.
 """
 
 import random
@@ -67,7 +67,7 @@ GRANTED = {
 
 
 def picked(pick: random.Random, kind: ResourceType, name: str, user: str) -> AclBinding:
-    """One entry about this name, or about a part of its beginning."""
+    """Return an entry about this name, or about a prefix of it."""
     pattern = pick.choice([ResourcePatternType.LITERAL, ResourcePatternType.PREFIXED])
     if pattern is ResourcePatternType.PREFIXED:
         name = name[: pick.randint(len(name) - 3, len(name))]
@@ -101,7 +101,7 @@ def entries(pick: random.Random, user: str) -> Iterator[AclBinding]:
 
 
 def test_predictions_are_the_brokers_decisions(secured: SecuredBroker) -> None:
-    """Every answer of the broker to the user itself, about hundreds of resources."""
+    """The broker decides as predicted for each operation of the user on hundreds of resources."""
     seed = picked_seed()
     user = secured.user()
     bindings = list(dict.fromkeys(entries(random.Random(seed), user)))
@@ -118,7 +118,7 @@ def test_predictions_are_the_brokers_decisions(secured: SecuredBroker) -> None:
     found: list[str] = []
 
     def decided_alike() -> bool:
-        """A broker learns of new entries a little later."""
+        """Return whether the decisions are equal, once the broker has read the new entries."""
         found[:] = differences(secured, user, needs)
         return not found
 
@@ -128,7 +128,7 @@ def test_predictions_are_the_brokers_decisions(secured: SecuredBroker) -> None:
 def differences(secured: SecuredBroker, user: str, needs: list[Access]) -> list[str]:
     """Return the cases in which the prediction differs from the broker's answer.
 
-    A broker reveals nothing else about a resource that may not be described.
+    A broker reveals nothing else about a resource that the user may not describe.
     """
     with connected(KafkaAccess(bootstrap=secured.plaintext), lambda: 30.0) as protocol:
         listed = list_acls(protocol).bindings
@@ -169,7 +169,7 @@ class Refused:
         self.producer = self._new()
 
     def start(self) -> None:
-        """Initialise a producer once the broker knows the grant; a denial ends a producer."""
+        """Initialise producers until the broker knows the grant; a denial ends a producer."""
         self.secured.grant([self.grant])
         eventually(self._starts)
 
@@ -185,7 +185,7 @@ class Refused:
 
 
 def test_a_transactional_id_that_is_denied_is_named(secured: SecuredBroker) -> None:
-    """At the start of the task."""
+    """The error at the start of the task names the denied transactional id."""
     refused = Refused(secured)
     with pytest.raises(AuthorizationError, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED") as raised:
         refused.producer.init(lambda: False)
@@ -195,7 +195,7 @@ def test_a_transactional_id_that_is_denied_is_named(secured: SecuredBroker) -> N
 def test_a_topic_that_is_denied_is_named_when_the_transaction_is_committed(
     secured: SecuredBroker,
 ) -> None:
-    """The client drops the records before it sends them and counts them only."""
+    """The commit names the denied topic: the client drops its records without an error."""
     refused = Refused(secured)
 
     def record_is_queued() -> bool:
@@ -219,7 +219,7 @@ def test_a_topic_that_is_denied_is_named_when_the_transaction_is_committed(
 def test_a_right_that_is_taken_back_is_named_where_a_record_is_refused(
     secured: SecuredBroker,
 ) -> None:
-    """The client says `fatal error` there, without its cause."""
+    """The refused record names the revoked right, where the client reports `fatal error` alone."""
     refused = Refused(secured)
     topic = Resource(ResourceType.TOPIC, refused.topic)
     secured.grant([refused.grant._replace(resource=topic)])
@@ -249,7 +249,7 @@ WAIT_S = 150
 def test_the_cleanup_policy_is_unknown_without_describe_configs(
     secured: SecuredBroker, tmp_path: Path
 ) -> None:
-    """Offsets are there all the same; with the right the topic is seen to be compacted."""
+    """Offsets are read without the right; with it the topic is known to be compacted."""
     topic, user = unique_name("audited"), secured.user()
     secured.create_topics(topic)
     properties = tmp_path / "client.properties"

@@ -1,7 +1,7 @@
-"""A worker that lacks one grant: what its agent refuses, what fails, and what `acls check` finds.
+"""A worker without one grant: what its agent refuses, what fails, and what `acls check` finds.
 
-The same broker as for connectors (test_acls.py), a worker of its own for each row of the table. A
-broker of its own creates topics for a source whose producer may not have that done.
+The broker is that of test_acls.py, and each row of the table has a worker of its own. A further
+broker creates topics for a source whose producer may not cause that.
 """
 
 import json
@@ -44,7 +44,7 @@ WORKER_RULES = chosen(("W1", "W3w", "W7"), long=("W2r", "W2w", "W3r", "W4r", "W4
 
 @dataclass(frozen=True)
 class LackingWorker:
-    """Properties of a worker that lacks one grant, its internal topics, and what it lacks."""
+    """The properties of a worker without one grant, and the grants that it lacks."""
 
     properties: Mapping[str, str]
     lacks: set[Grant]
@@ -53,7 +53,7 @@ class LackingWorker:
 def worker_that_lacks(
     rule: str, secured: SecuredBroker, *, topics_exist: bool, phase: Phase = Phase.ENABLED
 ) -> LackingWorker:
-    """Grant a new worker all but one row."""
+    """Grant a new worker everything but one row."""
     group = unique_name(f"lacks-{rule.lower()}")
     names = internal(group)
     topics = {name for key, name in names.items() if key.endswith(".topic")}
@@ -80,7 +80,7 @@ def agents(secured: SecuredBroker, tmp_path: Path) -> Iterator[Agents]:
 def test_a_worker_refuses_enabled_when_a_grant_is_proven_to_lack(
     rule: str, secured: SecuredBroker, agents: Agents
 ) -> None:
-    """Exit 3; the log names that grant and no other."""
+    """The agent exits with 3 if a grant is missing, and its log names that grant alone."""
     worker = worker_that_lacks(rule, secured, topics_exist=True)
     process = agents.process(
         group_id=worker.properties["group.id"],
@@ -98,7 +98,7 @@ def test_a_worker_refuses_enabled_when_a_grant_is_proven_to_lack(
 
 
 def complains(log: Path) -> bool:
-    """Whether more is said of refusals than by the check of grants at the start."""
+    """Return whether the log has refusals apart from those of the check at the start."""
     lines = [line for line in log.read_text().splitlines() if "this worker needs" not in line]
     return any(re.search(r"(?i)authorization.?failed|not authorized", line) for line in lines)
 
@@ -114,7 +114,7 @@ def is_ready(process: AgentProcess) -> bool:
 def test_a_worker_without_its_group_never_gets_ready(
     secured: SecuredBroker, agents: Agents
 ) -> None:
-    """Disabled workers try, as Apache's do: the log says what the brokers refuse."""
+    """The worker goes on trying, as Apache's does, and logs what the brokers refuse."""
     worker = worker_that_lacks("W1", secured, topics_exist=True)
     process = agents.process(
         group_id=worker.properties["group.id"],
@@ -132,7 +132,7 @@ def test_a_worker_without_its_group_never_gets_ready(
 def test_a_worker_that_may_not_read_its_topics_ends_and_names_the_grant(
     rule: str, secured: SecuredBroker, agents: Agents
 ) -> None:
-    """Exit 3; a Java worker polls without end."""
+    """The agent names the grant and exits with 3, where a Java worker polls forever."""
     worker = worker_that_lacks(rule, secured, topics_exist=True)
     process = agents.process(group_id=worker.properties["group.id"], properties=worker.properties)
     process.launch()
@@ -144,13 +144,13 @@ def test_a_worker_that_may_not_read_its_topics_ends_and_names_the_grant(
 def test_a_task_is_failed_when_its_worker_may_not_read_offsets_any_more(
     secured: SecuredBroker, agents: Agents, tmp_path: Path
 ) -> None:
-    """The records written since cannot be read, so the next position is unknown."""
+    """A task fails if its worker can no longer read offsets, as the next position is unknown."""
     worker = worker_that_lacks("W3r", secured, topics_exist=True)
     secured.grant(worker.lacks)
     agent = agents.start(group_id=worker.properties["group.id"], properties=worker.properties)
     (lack,) = worker.lacks
     secured.revoke(lack)
-    # Until then a request from before may still bring what is written.
+    # A request from before the revocation may still bring what is written.
     eventually(lambda: "Error reading" in agent.log(), WAIT_S)
     secured.fill(lack.resource.name)
     name = unique_name("lines")
@@ -170,10 +170,10 @@ def test_a_task_is_failed_when_its_worker_may_not_read_offsets_any_more(
 def test_a_worker_that_may_not_write_fails_where_it_was_predicted(
     rule: str, secured: SecuredBroker, agents: Agents, tmp_path: Path
 ) -> None:
-    """Configurations are answered with 500, states are not shown."""
+    """A worker that may not write answers changes of configs with 500 and shows no states."""
     worker = worker_that_lacks(rule, secured, topics_exist=True)
     phase = "preparing" if rule == "W7" else "disabled"
-    # The check at the start would refuse it: the grant is there for as long as the start takes.
+    # The check at the start would refuse the worker, so it has the grant until it has started.
     secured.grant(worker.lacks)
     agent = agents.start(
         group_id=worker.properties["group.id"],
@@ -203,7 +203,7 @@ def test_a_worker_that_may_not_write_fails_where_it_was_predicted(
 def test_a_worker_that_may_not_create_its_topics_does_not_start(
     secured: SecuredBroker, agents: Agents
 ) -> None:
-    """W5: the worker waits for topics that no client makes, and ends."""
+    """Without W5 the worker waits for its topics until its timeout and ends."""
     worker = worker_that_lacks("W5", secured, topics_exist=False)
     process = agents.process(
         group_id=worker.properties["group.id"],
@@ -218,7 +218,7 @@ def test_a_worker_that_may_not_create_its_topics_does_not_start(
 def test_where_acls_may_not_be_listed_clients_of_a_file_are_asked(
     rule: str | None, secured: SecuredBroker, tmp_path: Path
 ) -> None:
-    """The command itself needs no grant; of a Java worker only its file is known."""
+    """Without a right to list ACLs, the command asks with the clients of the properties file."""
     worker = worker_that_lacks(rule or "none", secured, topics_exist=True)
     file = worker_file(tmp_path, worker.properties)
     command = Pyconnect(tmp_path, NOBODY, secured.sasl)
@@ -236,9 +236,9 @@ def test_where_acls_may_not_be_listed_clients_of_a_file_are_asked(
 def test_offset_commits_fail_and_are_tried_again(
     secured: SecuredBroker, agents: Agents, tmp_path: Path
 ) -> None:
-    """Row W3w, taken while it runs: records go on, the task stays RUNNING.
+    """Without W3w records go on and the task stays RUNNING.
 
-    With the grant back the next commit has all offsets.
+    When the grant is back, the next commit has all offsets.
     """
     name, sequences = unique_name("source"), Sequences(secured.plaintext, tmp_path)
     worker = worker_that_lacks("W3w", secured, topics_exist=True, phase=Phase.DISABLED)
@@ -266,7 +266,7 @@ def test_offset_commits_fail_and_are_tried_again(
 def test_a_source_may_not_have_the_broker_create_its_topic(
     kafka_runtime: KafkaRuntime, tmp_path: Path
 ) -> None:
-    """Row S4: the task is FAILED and `acls check` names that row alone; granted, it is created."""
+    """Without S4 the task fails and `acls check` names that row; granted, the topic is created."""
     config = secured_config(kafka_runtime, tmp_path / "secured", auto_create=True)
     with KafkaBroker(config) as broker:
         creating = SecuredBroker(broker.bootstrap_servers, broker.sasl_bootstrap_servers)

@@ -25,7 +25,7 @@ from tests.support.plugins.bad_plugins import BAD_SOURCE
 pytestmark = pytest.mark.kafka
 
 SESSION_TIMEOUT_MS = 6_000
-"""The least a broker allows."""
+"""The lowest session timeout that a broker allows."""
 QUICK = {
     "task.shutdown.graceful.timeout.ms": "500",
     "scheduled.rebalance.max.delay.ms": "0",
@@ -41,7 +41,7 @@ def shared_agent(module_agents: Agents) -> Agent:
 
 @pytest.fixture
 def agent(shared_agent: Agent) -> Agent:
-    """A group of its own."""
+    """An agent that is alone in its group, without connectors."""
     return emptied(shared_agent)
 
 
@@ -53,7 +53,7 @@ def shared_trio(module_agents: Agents) -> list[Agent]:
 
 @pytest.fixture
 def trio(shared_trio: list[Agent]) -> list[Agent]:
-    """Three of one group."""
+    """Three agents of one group, without connectors."""
     emptied(*shared_trio)
     return shared_trio
 
@@ -71,7 +71,7 @@ def owners(agent: Agent, name: str) -> list[str]:
 
 
 def test_an_agent_reports_about_itself(agent: Agent) -> None:
-    """Process, group, leadership, configuration file and its version."""
+    """The answer has process, group, leadership, and the configuration file with its checksum."""
     told = about(agent)
     file = Path(told["config_file"])
     assert told["pid"] == agent.process.pid
@@ -89,7 +89,7 @@ def test_an_agent_reports_about_itself(agent: Agent) -> None:
 
 
 def test_the_configuration_in_force_hides_secrets(agents: Agents) -> None:
-    """Each key with its source; passwords are hidden, references stay as they are."""
+    """The admin interface hides passwords and shows references to providers."""
     properties = {"ssl.key.password": "tiger", "producer.sasl.jaas.config": "x password=tiger"}
     agent = agents.start(properties=properties)
     answer = agent.call("GET", "/agent/config")
@@ -105,11 +105,11 @@ def test_the_configuration_in_force_hides_secrets(agents: Agents) -> None:
 
 
 def test_a_hung_task_is_seen_killed_and_restarted(agent: Agent) -> None:
-    """Stacks show where it hangs; it becomes FAILED with the reason; a restart brings it back."""
+    """Stacks show where the task hangs; it fails with the reason and runs again after a restart."""
     agent.create("bad", {"connector.class": BAD_SOURCE, "poll": "hang"})
     agent.wait_for_states("bad", "RUNNING", "RUNNING")
     path = "/agent/tasks/bad/0/stacks"
-    # RUNNING is reported before the first poll.
+    # The task is RUNNING before its first poll.
     stacks = eventually(
         lambda: found if "in misbehave" in (found := agent.call("GET", path)).text else None
     )
@@ -133,7 +133,7 @@ def test_a_hung_task_is_seen_killed_and_restarted(agent: Agent) -> None:
 def test_a_drained_agent_gives_its_work_away_and_takes_it_back(
     trio: list[Agent], tmp_path: Path
 ) -> None:
-    """Its peers run everything meanwhile; the drained one answers reads."""
+    """The other agents run everything meanwhile, and the drained one still answers reads."""
     one, two, _ = trio
     names = [unique_name("source") for _ in range(3)]
     for name in names:
@@ -162,7 +162,7 @@ def test_a_drained_agent_gives_its_work_away_and_takes_it_back(
 
 
 def test_a_task_of_another_agent_is_pointed_to(trio: list[Agent], tmp_path: Path) -> None:
-    """409 with the owner's address, where the same request is accepted; 404 for what is unknown."""
+    """Another agent's task gets a 409 with the owner's address, and an unknown task a 404."""
     trio[0].create("source", source_config(tmp_path / "in.txt", "lines"))
     trio[0].wait_for_states("source", "RUNNING", "RUNNING")
     path = "/agent/tasks/source/0/kill"
@@ -181,7 +181,7 @@ def test_a_task_of_another_agent_is_pointed_to(trio: list[Agent], tmp_path: Path
 
 
 def test_the_command_line_sees_every_agent_of_a_cluster(trio: list[Agent], tmp_path: Path) -> None:
-    """Three agents: all are listed and healthy, a worker's share is selected, any of them kills."""
+    """All agents are listed and healthy, an agent's tasks are selected, and each task is killed."""
     names = sorted(unique_name("source") for _ in range(3))
     for name in names:
         trio[0].create(name, source_config(tmp_path / "in.txt", name))
@@ -223,7 +223,7 @@ def test_the_command_line_sees_every_agent_of_a_cluster(trio: list[Agent], tmp_p
 def test_a_frozen_worker_process_loses_its_children_and_starts_them_again(
     agent: Agent, tmp_path: Path
 ) -> None:
-    """The children end within the session timeout; the thawed worker process joins again."""
+    """The children of a frozen worker process end within the session timeout."""
     agent.create("source", source_config(tmp_path / "in.txt", unique_name("lines")))
     agent.wait_for_states("source", "RUNNING", "RUNNING")
     before = agent.children()
@@ -265,7 +265,7 @@ def wait_for_phase(agent: Agent, phase: str) -> None:
 def test_an_agent_changes_its_phase_and_restarts_itself(
     agent: Agent, agents: Agents, tmp_path: Path
 ) -> None:
-    """File, process and record of the run; the work goes on; 403 where it is not allowed."""
+    """A change of phase is in the file and in the new process; without permission it is a 403."""
     guarded = agent
     agent = agents.start(properties={**QUICK, "agent.allow.phase.change": "true"})
     agent.create("source", source_config(tmp_path / "in.txt", unique_name("lines")))
@@ -285,7 +285,7 @@ def test_an_agent_changes_its_phase_and_restarts_itself(
 
 
 def test_an_agent_is_restarted_by_its_command(agents: Agents, tmp_path: Path) -> None:
-    """The command outlives the worker that it stops."""
+    """The restart command outlives the worker that it stops."""
     asked = tmp_path / "asked"
     properties = {
         **QUICK,

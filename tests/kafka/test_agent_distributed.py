@@ -1,4 +1,4 @@
-"""One distributed agent on a real broker: what flows, what stops, what is left after the end."""
+"""One distributed agent on a real broker: records, states, and processes after the end."""
 
 import os
 import signal
@@ -32,7 +32,7 @@ MIB = 1024 * 1024
 
 @pytest.fixture(scope="module")
 def shared_agent(module_agents: Agents) -> Agent:
-    """A distributed agent that does not kill what is only slow to stop."""
+    """A distributed agent that gives slow tasks time to stop."""
     return module_agents.start(properties={"task.shutdown.graceful.timeout.ms": "60000"})
 
 
@@ -49,10 +49,10 @@ def topic() -> str:
 def copy_file(
     agent: Agent, directory: Path, topic: str, *, sink_session_timeout_ms: int = 45_000
 ) -> tuple[Path, Path]:
-    """Create both connectors; return their files when 1,000 lines are copied and both run."""
+    """Create a source and a sink; return their files once 1,000 lines are copied and both run."""
     source, sink = directory / "in.txt", directory / "out.txt"
     append_lines(source, 1, 1_000)
-    # The tests count processes.
+    # The tests count processes, so connectors must not sleep.
     awake = {"agent.connector.sleep": "false"}
     agent.create("source", source_config(source, topic) | awake)
     session = {"consumer.override.session.timeout.ms": str(sink_session_timeout_ms)}
@@ -65,7 +65,7 @@ def copy_file(
 
 
 def test_a_healthy_first_start_logs_no_warning(agents: Agents) -> None:
-    """Though its topics do not exist yet and have no leaders right after their creation."""
+    """A first start logs no warning although its topics are new and have no leaders at first."""
     log = agents.start().log()
     assert "worker has started" in log
     assert [line for line in log.splitlines() if "] WARN " in line or "] ERROR " in line] == []
@@ -74,7 +74,7 @@ def test_a_healthy_first_start_logs_no_warning(agents: Agents) -> None:
 def test_a_file_flows_through_kafka_into_a_file(
     agent_worker: Agent, tmp_path: Path, topic: str
 ) -> None:
-    """Created through REST, both connectors run with one task each and every byte arrives."""
+    """Both connectors are created over REST and copy every byte with one task each."""
     source, sink = copy_file(agent_worker, tmp_path, topic)
     agent_worker.wait_for_states("source", "RUNNING", "RUNNING")
     agent_worker.wait_for_states("sink", "RUNNING", "RUNNING")
@@ -84,9 +84,9 @@ def test_a_file_flows_through_kafka_into_a_file(
 
 
 def test_a_worker_answers_soon_and_stays_small(agents: Agents, tmp_path: Path, topic: str) -> None:
-    """GET / within 2 s of the start, health within 4 s; 80 MiB for the worker process, 60 a task.
+    """GET / answers in 2 s, health in 4 s; a worker process has at most 80 MiB, a task 60.
 
-    The best of up to three starts counts, without the time in which others had the processors.
+    The best of up to three starts counts, without the time in which other processes had the CPUs.
     """
     for remaining in (2, 1, 0):
         process = agents.process()
@@ -111,7 +111,7 @@ def test_a_worker_answers_soon_and_stays_small(agents: Agents, tmp_path: Path, t
 def test_a_paused_connector_keeps_its_position(
     agent_worker: Agent, tmp_path: Path, topic: str
 ) -> None:
-    """Pause holds connector and tasks, resume goes on where it was."""
+    """Pause holds connector and tasks; resume continues at the same position."""
     source, sink = copy_file(agent_worker, tmp_path, topic)
     assert agent_worker.call("PUT", "/connectors/source/pause").status == 202
     agent_worker.wait_for_states("source", "PAUSED", "PAUSED")
@@ -124,7 +124,7 @@ def test_a_paused_connector_keeps_its_position(
 def test_a_stopped_connector_has_no_tasks_and_no_process(
     agent_worker: Agent, tmp_path: Path, topic: str
 ) -> None:
-    """Stop empties the task set (KIP-875); resume creates it again at the committed offset."""
+    """Stop deletes the tasks (KIP-875); resume creates them again at the committed offset."""
     source, sink = copy_file(agent_worker, tmp_path, topic)
     assert agent_worker.call("PUT", "/connectors/source/stop").status == 204
     agent_worker.wait_for_states("source", "STOPPED")
@@ -137,7 +137,7 @@ def test_a_stopped_connector_has_no_tasks_and_no_process(
 
 
 def test_an_initial_state_is_honoured(agent_worker: Agent, tmp_path: Path, topic: str) -> None:
-    """KIP-980: a connector created STOPPED never starts until it is resumed."""
+    """A connector created STOPPED does not start until it is resumed (KIP-980)."""
     source = tmp_path / "in.txt"
     agent_worker.create("source", source_config(source, topic), initial_state="STOPPED")
     agent_worker.wait_for_states("source", "STOPPED")
@@ -146,7 +146,7 @@ def test_an_initial_state_is_honoured(agent_worker: Agent, tmp_path: Path, topic
 
 
 def test_restarts_give_new_processes(agent_worker: Agent, tmp_path: Path, topic: str) -> None:
-    """A task, a connector and a plan (KIP-745) restart what they name and nothing else."""
+    """A restart of a task, a connector or a plan (KIP-745) restarts the named parts alone."""
     source, sink = copy_file(agent_worker, tmp_path, topic)
     before = {child.pid for child in agent_worker.children()}
     assert agent_worker.call("POST", "/connectors/source/tasks/0/restart").status == 204
@@ -166,7 +166,7 @@ def test_restarts_give_new_processes(agent_worker: Agent, tmp_path: Path, topic:
 def test_a_changed_config_reaches_the_tasks(
     agent_worker: Agent, tmp_path: Path, topic: str
 ) -> None:
-    """PATCH merges, the connector makes new task configs, the tasks run from them."""
+    """PATCH merges a config, and the tasks run with the task configs made from it."""
     copy_file(agent_worker, tmp_path, topic)
     answer = agent_worker.call("PATCH", "/connectors/source/config", {"batch.size": "7"})
     assert answer.status == 200, answer.text
@@ -179,7 +179,7 @@ def test_a_changed_config_reaches_the_tasks(
 def test_a_deleted_connector_leaves_nothing(
     agent_worker: Agent, tmp_path: Path, topic: str
 ) -> None:
-    """Its processes end, its statuses and topics are forgotten, its name is free."""
+    """A deletion ends the processes, deletes statuses and topics, and frees the name."""
     copy_file(agent_worker, tmp_path, topic)
     assert agent_worker.call("DELETE", "/connectors/sink").status == 204
     eventually(lambda: agent_worker.states("sink") == ())
@@ -193,7 +193,7 @@ def test_a_deleted_connector_leaves_nothing(
 def test_a_drained_agent_goes_on_where_it_was(
     agent_worker: Agent, tmp_path: Path, topic: str
 ) -> None:
-    """SIGTERM commits and says UNASSIGNED; the next start copies no line twice and none less."""
+    """SIGTERM commits offsets and writes UNASSIGNED; the next start loses and repeats no line."""
     source, sink = copy_file(agent_worker, tmp_path, topic)
     agent_worker.drain()
     assert agent_worker.exit_code() == 0
@@ -207,7 +207,7 @@ def test_a_drained_agent_goes_on_where_it_was(
 def test_a_signal_to_the_whole_group_drains_too(
     agent_worker: Agent, tmp_path: Path, topic: str
 ) -> None:
-    """As service managers send it: children still end in the worker process's order."""
+    """Service managers signal every process; the children still end in the worker's order."""
     source, sink = copy_file(agent_worker, tmp_path, topic)
     os.killpg(agent_worker.process.pid, signal.SIGTERM)
     assert agent_worker.exit_code() == 0
@@ -218,8 +218,8 @@ def test_a_signal_to_the_whole_group_drains_too(
 
 
 def test_no_child_outlives_a_killed_supervisor(agents: Agents, tmp_path: Path, topic: str) -> None:
-    """kill -9 of the worker process alone: its pipes close, every child and the fork server end."""
-    # Short, because both groups wait for their dead members before others get the work.
+    """After kill -9 of the worker process alone, every child and the fork server end."""
+    # Timeouts are short, because both groups wait for their dead members first.
     agent = agents.start(properties={"session.timeout.ms": "6000", "heartbeat.interval.ms": "2000"})
     source, sink = copy_file(agent, tmp_path, topic, sink_session_timeout_ms=6_000)
     family = agent.supervisor().children(recursive=True)
@@ -229,12 +229,12 @@ def test_no_child_outlives_a_killed_supervisor(agents: Agents, tmp_path: Path, t
     assert alive == []
     append_lines(source, 1_001, 1_200)
     agent.process.start()
-    # At least once: what was not committed comes again, nothing is missing.
+    # With at-least-once delivery, uncommitted lines come again and none is missing.
     eventually(lambda: set(_lines(sink)) == set(_lines(source)), 2 * WAIT_S)
 
 
 def test_a_cluster_wide_level_is_applied_here(agent_worker: Agent) -> None:
-    """The level goes through the config topic and comes back (KIP-976)."""
+    """A cluster-wide level goes through the config topic to the worker (KIP-976)."""
     path = "/admin/loggers/pyconnect_agent.herder?scope=cluster"
     assert agent_worker.call("PUT", path, {"level": "DEBUG"}).status == 204
     eventually(
@@ -253,7 +253,7 @@ def _answers(agent: Agent, path: str) -> bool:
 
 
 def _own_time_s(pid: int, since_s: float) -> float:
-    """Seconds since then, but for those that the main thread was ready and had no processor."""
+    """Return the seconds since `since_s` in which the main thread had a CPU or did not need one."""
     waiting_ns = int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
     return time.monotonic() - since_s - waiting_ns / 1e9
 
@@ -273,7 +273,7 @@ MOST_BYTES = 100 * 1024 * 1024
 def test_a_thousand_stopped_connectors_take_no_processes_and_little_memory(
     agents: Agents, kafka_broker: SharedBroker
 ) -> None:
-    """100 MiB in all; what is left are the worker process and the fork server."""
+    """1,000 stopped connectors and their worker take less than 100 MiB."""
     group_id = unique_name("stopped")
     write_stopped_connectors(kafka_broker.bootstrap_servers, f"{group_id}-configs", CONNECTORS)
     agent = agents.start(group_id=group_id)

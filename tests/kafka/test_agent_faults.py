@@ -1,6 +1,6 @@
-"""Errors of an agent about bad input and failing surroundings, while all other work continues.
+"""Errors of an agent about bad input and failing surroundings, while all other work goes on.
 
-Failed tasks come back by themselves where that is asked for, unless a restart cannot help.
+Failed tasks restart automatically where the policy says so, unless a restart cannot help.
 """
 
 import signal
@@ -46,7 +46,7 @@ def agent_worker(shared_agent: Agent) -> Agent:
 def test_a_bad_plugin_fails_alone(
     agent_worker: Agent, tmp_path: Path, where: str, how: str, expected: str
 ) -> None:
-    """FAILED with a trace that says what happened; REST and the other connectors go on."""
+    """A failing plugin is FAILED with its trace, while REST and other connectors go on."""
     agent_worker.create("good", source_config(tmp_path / "in.txt", unique_name("lines")))
     agent_worker.create("bad", {"connector.class": BAD_SOURCE, where: how})
     in_task = where in ("task.start", "poll")
@@ -59,7 +59,7 @@ def test_a_bad_plugin_fails_alone(
 
 
 def test_a_config_that_is_too_large_is_refused_with_the_reason(agent_worker: Agent) -> None:
-    """It can never be stored; a number of very many digits is no number of a setting."""
+    """A config that can never be stored is refused, and so is a number with very many digits."""
     config = {"connector.class": BAD_SOURCE, "large": "x" * 2_000_000}
     answer = agent_worker.call("PUT", "/connectors/large/config", config)
     assert answer.status == 400
@@ -77,7 +77,7 @@ def test_a_config_that_is_too_large_is_refused_with_the_reason(agent_worker: Age
 def test_a_config_that_the_topic_does_not_take_is_refused_with_the_reason(
     agents: Agents, support: str
 ) -> None:
-    """The topic's limit may be below that of the producer; the leader goes on writing."""
+    """A config above the topic's limit is refused, and the leader goes on writing."""
     limit = {"config.storage.max.message.bytes": "20000"}
     agent = agents.start(properties={"exactly.once.source.support": support, **limit})
     config = {"connector.class": BAD_SOURCE, "large": "x" * 30_000}
@@ -94,7 +94,7 @@ def test_a_config_that_the_topic_does_not_take_is_refused_with_the_reason(
 
 
 def test_a_hanging_task_is_killed_when_it_is_to_stop(agent_worker: Agent) -> None:
-    """The graceful time passes, the process is killed, the worker goes on at once."""
+    """A hanging task is killed after the graceful time, and the worker goes on at once."""
     name = unique_name("bad")
     agent_worker.create(name, {"connector.class": BAD_SOURCE, "poll": "hang"})
     agent_worker.wait_for_states(name, "RUNNING", "RUNNING")
@@ -106,7 +106,7 @@ def test_a_hanging_task_is_killed_when_it_is_to_stop(agent_worker: Agent) -> Non
 
 
 def test_a_hanging_connector_does_not_hold_up_others(agent_worker: Agent, tmp_path: Path) -> None:
-    """Its start never returns; everything else is served as if it were not there."""
+    """A connector whose start never returns does not delay the other connectors."""
     agent_worker.create("bad", {"connector.class": BAD_SOURCE, "start": "hang"})
     agent_worker.create("good", source_config(tmp_path / "in.txt", unique_name("lines")))
     agent_worker.wait_for_states("good", "RUNNING", "RUNNING")
@@ -114,7 +114,7 @@ def test_a_hanging_connector_does_not_hold_up_others(agent_worker: Agent, tmp_pa
 
 
 def test_a_second_signal_kills_the_children(agents: Agents) -> None:
-    """Draining waits for a hanging task; the second SIGTERM does not."""
+    """Draining waits for a hanging task until the second SIGTERM."""
     agent = agents.start(properties={"task.shutdown.graceful.timeout.ms": "600000"})
     agent.create("bad", {"connector.class": BAD_SOURCE, "poll": "hang"})
     agent.wait_for_states("bad", "RUNNING", "RUNNING")
@@ -127,7 +127,7 @@ def test_a_second_signal_kills_the_children(agents: Agents) -> None:
 def test_a_terminal_that_goes_away_stops_the_worker_in_order(
     agents: Agents, tmp_path: Path
 ) -> None:
-    """SIGHUP comes to every process: the worker process drains, the others wait for it."""
+    """SIGHUP reaches every process: the worker process drains while its children wait for it."""
     agent_worker = agents.start()
     agent_worker.create("good", source_config(tmp_path / "in.txt", unique_name("lines")))
     agent_worker.wait_for_states("good", "RUNNING", "RUNNING")
@@ -141,7 +141,7 @@ def test_a_terminal_that_goes_away_stops_the_worker_in_order(
 
 
 def test_logs_contain_no_secret(agents: Agents, tmp_path: Path) -> None:
-    """A validation that gives up and a task that fails both quote one: the reference is shown."""
+    """A failed validation and a failed task quote a secret: the log has its reference instead."""
     secrets = tmp_path / "secrets.properties"
     secrets.write_text("password=sesame-open\n")
     reference = f"${{file:{secrets}:password}}"
@@ -162,7 +162,7 @@ def test_logs_contain_no_secret(agents: Agents, tmp_path: Path) -> None:
 
 
 def test_a_killed_task_can_be_restarted(agent_worker: Agent, tmp_path: Path) -> None:
-    """kill -9 of a task's process is told as such; the restart API brings it back."""
+    """The trace names the kill -9 of the task's process; a restart over REST starts it again."""
     agent_worker.create("source", source_config(tmp_path / "in.txt", unique_name("lines")))
     agent_worker.wait_for_states("source", "RUNNING", "RUNNING")
     task = max(agent_worker.children(), key=lambda child: child.create_time())
@@ -177,7 +177,7 @@ def test_a_killed_task_can_be_restarted(agent_worker: Agent, tmp_path: Path) -> 
 
 
 def test_an_unwritable_file_fails_the_sink_alone(agent_worker: Agent, tmp_path: Path) -> None:
-    """The trace names the file."""
+    """The trace of a sink that cannot write its file names the file."""
     missing = tmp_path / "missing" / "out.txt"
     agent_worker.create("sink", sink_config(missing, unique_name("lines")))
     agent_worker.wait_for_states("sink", "RUNNING", "FAILED")
@@ -186,7 +186,7 @@ def test_an_unwritable_file_fails_the_sink_alone(agent_worker: Agent, tmp_path: 
 
 
 def test_an_unknown_class_is_refused(agent_worker: Agent) -> None:
-    """400 with Apache's text; nothing is created."""
+    """A connector of an unknown class is refused with 400 and Apache's text."""
     body = {"name": "none", "config": {"connector.class": "NoSuchConnector"}}
     answer = agent_worker.call("POST", "/connectors", body)
     assert answer.status == 400
@@ -199,7 +199,7 @@ def test_an_unknown_class_is_refused(agent_worker: Agent) -> None:
 def test_a_topic_with_the_wrong_policy_is_refused(
     agents: Agents, kafka_broker: SharedBroker
 ) -> None:
-    """Exit code 2 and Apache's text: what was found and which property to change."""
+    """A topic with another cleanup policy ends the worker with exit 2 and Apache's text."""
     group_id = unique_name("agents")
     admin = Admin({"bootstrap.servers": kafka_broker.bootstrap_servers})
     topic = TopicSpec(name=f"{group_id}-offsets", settings={"cleanup.policy": "delete"})
@@ -213,7 +213,7 @@ def test_a_topic_with_the_wrong_policy_is_refused(
 
 
 def test_an_unreachable_broker_is_named(agents: Agents) -> None:
-    """Exit code 3 after default.api.timeout.ms, naming the addresses."""
+    """Without a broker the worker exits with 3 after default.api.timeout.ms, naming addresses."""
     process = agents.process(
         properties={"bootstrap.servers": "127.0.0.1:9", "default.api.timeout.ms": "2000"}
     )
@@ -225,7 +225,7 @@ def test_an_unreachable_broker_is_named(agents: Agents) -> None:
 
 
 def test_a_signal_ends_a_worker_that_waits_for_its_broker(agents: Agents) -> None:
-    """The user does not have to wait for the deadline."""
+    """A worker that still waits for its broker ends at SIGTERM."""
     process = agents.process(
         properties={"bootstrap.servers": "127.0.0.1:9", "default.api.timeout.ms": "600000"}
     )
@@ -246,7 +246,7 @@ def test_a_signal_ends_a_worker_that_waits_for_its_broker(agents: Agents) -> Non
 def test_broken_properties_are_refused(
     agents: Agents, properties: dict[str, str], expected: str
 ) -> None:
-    """Exit code 2 before anything starts, naming the file and the property."""
+    """Wrong properties end the worker with exit 2, naming the file and the property."""
     process = agents.process(properties=properties)
     process.launch()
     assert process.wait_until_exited(WAIT_S) == 2
@@ -256,7 +256,7 @@ def test_broken_properties_are_refused(
 
 
 AUTOMATIC = {
-    # The group has agents only.
+    # The policy needs a group of agents alone.
     "agent.restart.policy": "auto",
     "agent.restart.backoff.ms": "200",
     "agent.restart.backoff.max.ms": "200",
@@ -266,7 +266,7 @@ AUTOMATIC = {
 
 
 def task_of(agent: Agent, name: str) -> dict[str, Any]:
-    """Return task 0 as the agent shows it."""
+    """Return what the agent shows of task 0."""
     found: dict[str, Any] = next(
         child
         for child in agent.get("/agent/tasks")
@@ -276,7 +276,7 @@ def task_of(agent: Agent, name: str) -> dict[str, Any]:
 
 
 def attempts(agent: Agent, name: str) -> int:
-    """Of task 0; 0 before it was started."""
+    """Return the number of restarts of task 0; 0 before its first start."""
     children = agent.get("/agent/tasks")
     found = [child["restarts"]["attempts"] for child in children if child["connector"] == name]
     return max(found, default=0)
@@ -290,7 +290,7 @@ def restarting(module_agents: Agents) -> Agent:
 def test_a_task_whose_process_is_killed_twice_comes_back_twice(
     restarting: Agent, sequences: Sequences
 ) -> None:
-    """Exactly-once: each number is there once. Attempts, metrics and the log tell of it."""
+    """Each number is there once after two kills, and attempts, metrics and log show them."""
     agent, name = restarting, sequences.name
     agent.create(name, sequences.config())
     for life in range(2):
@@ -316,7 +316,7 @@ def test_a_task_whose_process_is_killed_twice_comes_back_twice(
 def test_tasks_of_a_killed_process_come_back_into_one(
     restarting: Agent, sequences: Sequences
 ) -> None:
-    """Exactly-once: each number is there once."""
+    """Tasks of a killed shared process share one process again; each number is there once."""
     agent, name = restarting, sequences.name
     agent.create(name, sequences.config(3, agent_isolation="connector"))
     for life in range(2):
@@ -335,7 +335,7 @@ def test_tasks_of_a_killed_process_come_back_into_one(
 
 
 def test_a_wrong_setting_is_not_repeated(restarting: Agent) -> None:
-    """Another task that fails for a passing reason is restarted meanwhile, many times."""
+    """A ConfigException is permanent, while a task with another error is restarted many times."""
     agent = restarting
     agent.create("wrong", {"connector.class": BAD_SOURCE, "task.start": "config-exception"})
     agent.create("passing", {"connector.class": BAD_SOURCE, "task.start": "raise"})

@@ -1,4 +1,4 @@
-"""A standalone agent: connectors from files, offsets in a file."""
+"""A standalone agent, with connectors in files and offsets in a file."""
 
 import json
 from collections.abc import Mapping
@@ -35,9 +35,9 @@ def connectors(tmp_path: Path) -> tuple[Mapping[str, str], ...]:
 def test_connectors_of_the_command_line_run_and_go_on_in_a_second_life(
     agents: Agents, connectors: tuple[Mapping[str, str], ...], tmp_path: Path
 ) -> None:
-    """Health waits for all files; created connectors have their tasks by then.
+    """Health waits for all files, whose connectors have their tasks by then.
 
-    A second life reads on where the first one committed.
+    A second start continues at the offsets that the first one committed.
     """
     agent = agents.start(connectors=connectors)
     assert len(agent.get("/connectors/source/tasks")) == 1
@@ -54,9 +54,9 @@ def test_connectors_of_the_command_line_run_and_go_on_in_a_second_life(
 def test_rest_edits_are_answered_when_done_or_refused_with_a_reason(
     agents: Agents, tmp_path: Path
 ) -> None:
-    """POST answers after the start with the tasks; stop and delete take effect.
+    """POST answers after the start, with the tasks; stop and delete take effect.
 
-    Apache's texts for unknown connectors and tasks, which are its own, and internal requests.
+    Unknown connectors and tasks and internal requests get the texts of Apache's standalone worker.
     """
     agent = agents.start(connectors=())
     stop = agent.call("PUT", "/connectors/none/stop")
@@ -77,7 +77,7 @@ def test_rest_edits_are_answered_when_done_or_refused_with_a_reason(
 
 
 def test_json_files_are_read_in_both_forms(agents: Agents, tmp_path: Path) -> None:
-    """A flat map, and the body of a create request with its initial state."""
+    """A JSON file may have a flat map, or the body of a create request with an initial state."""
     topic = unique_name("lines")
     process = agents.process(connectors=())
     flat = tmp_path / "flat.json"
@@ -108,7 +108,7 @@ def test_json_files_are_read_in_both_forms(agents: Agents, tmp_path: Path) -> No
 def test_a_wrong_connector_file_ends_the_worker(
     agents: Agents, connector: Mapping[str, str], expected: str
 ) -> None:
-    """Exit code 3, naming the file."""
+    """A wrong connector file ends the worker with exit 3, naming the file."""
     process = agents.process(connectors=(connector,))
     process.launch()
     assert process.wait_until_exited(WAIT_S) == 3
@@ -118,7 +118,7 @@ def test_a_wrong_connector_file_ends_the_worker(
 
 
 def test_an_unreadable_offsets_file_is_refused(agents: Agents, tmp_path: Path) -> None:
-    """Exit code 2: offsets must not be started over by mistake."""
+    """An unreadable offsets file ends the worker with exit 2: offsets must not begin again."""
     (tmp_path / "offsets.json").write_bytes(b"\xac\xed\x00\x05 not ours")
     process = agents.process(connectors=())
     process.launch()

@@ -1,4 +1,4 @@
-"""The plugins of the pages for authors on a real agent, with the configs that the pages show."""
+"""The plugins of the pages for authors, on a real agent with the configs of the pages."""
 
 import gzip
 import json
@@ -28,7 +28,7 @@ ITEMS = [{"id": number, "name": f"item {number}"} for number in range(1, 251)]
 
 
 class Api(BaseHTTPRequestHandler):
-    """Lists items by pages; keeps the lists that it gets."""
+    """An HTTP API that lists items in pages and keeps the lists that it gets."""
 
     got: ClassVar[list[list[Any]]] = []
 
@@ -60,7 +60,7 @@ def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 class Reader:
-    """A reader of the pages, with an agent that has the plugins of some of them."""
+    """A reader of the pages whose agent has the plugins of some of them."""
 
     def __init__(self, agents: Agents, directory: Path, *pages: str) -> None:
         self.projects = {page: write_project(page, directory) for page in pages}
@@ -70,7 +70,7 @@ class Reader:
         self.agent: Agent = agents.start(properties={"plugin.path": str(plugins)})
 
     def create(self, page: str, file: str, **changed: str) -> str:
-        """Create the connector of a page's file, and return its name."""
+        """Create the connector of a page's file, with changes, and return its name."""
         config: dict[str, str] = json.loads((self.projects[page] / file).read_text())
         name = config.pop("name")
         changes: Mapping[str, str] = {key.replace("_", "."): text for key, text in changed.items()}
@@ -83,7 +83,7 @@ class Reader:
 def test_pages_of_an_api_reach_a_topic_and_another_api(
     agents: Agents, kafka_broker: SharedBroker, tmp_path: Path, url: str
 ) -> None:
-    """The HTTP source feeds the batching sink."""
+    """The page's HTTP source feeds the page's batching sink."""
     topic, dead = unique_name("items"), unique_name("dead")
     create_topics(kafka_broker.bootstrap_servers, [dead])
     reader = Reader(agents, tmp_path, "http-source", "batching-sink")
@@ -114,7 +114,7 @@ def test_a_webhook_is_answered_when_its_record_is_in_the_topic(
 def test_plugins_beside_connectors_change_records(
     agents: Agents, kafka_broker: SharedBroker, tmp_path: Path, url: str
 ) -> None:
-    """The transformation with its predicate on a generator, the converter on the HTTP source."""
+    """A generator uses the page's transformation and predicate, the HTTP source its converter."""
     orders, items = unique_name("orders"), unique_name("items")
     reader = Reader(agents, tmp_path, "transformations-and-converters", "http-source")
     reader.create("transformations-and-converters", "orders.json", kafka_topic=orders)
@@ -135,7 +135,7 @@ def test_plugins_beside_connectors_change_records(
 def test_pdb_stops_a_running_task(
     agents: Agents, kafka_broker: SharedBroker, tmp_path: Path, url: str
 ) -> None:
-    """By the page's module, which is called at the beginning of `poll`; the source goes on then."""
+    """The page's module stops `poll` at its beginning, and the source goes on afterwards."""
     topic, port = unique_name("items"), free_port()
     (tmp_path / "shown").mkdir()
     debugger = write_project("debugging", tmp_path / "shown") / "debugger.py"
@@ -166,7 +166,7 @@ def _connected(port: int) -> socket.socket | None:
 
 
 def _answer(lines: Any, command: str) -> str:
-    """Return what pdb prints until it asks again."""
+    """Send a command to pdb and return what it prints before its next prompt."""
     if command:
         lines.write(f"{command}\n")
     printed = ""

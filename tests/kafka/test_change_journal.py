@@ -1,4 +1,4 @@
-"""The journal of a cluster of agents in a topic: changes by many clients through all workers."""
+"""The journal of changes that a cluster of agents keeps in a topic."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +33,7 @@ def call(url: str, user: str, method: str, path: str, body: object = None) -> An
 
 @pytest.fixture
 def urls(agents: Agents, tmp_path: Path) -> list[str]:
-    """Three agents with users and a journal."""
+    """Addresses of three agents with users and a journal."""
     users = [f"client-{number}" for number in range(CLIENTS)]
     file = tmp_path / "users.toml"
     file.write_text(
@@ -49,16 +49,16 @@ def urls(agents: Agents, tmp_path: Path) -> list[str]:
 
 
 def settled(url: str, name: str, config: dict[str, str]) -> Answer | None:
-    """Create a connector that runs no tasks; None while workers join the group."""
+    """Create a connector without tasks; None while workers join the group."""
     body = {"name": name, "config": config, "initial_state": "STOPPED"}
     answer = call(url, "client-0", "POST", "/connectors", body)
     return answer if answer.status == 201 else None
 
 
 def test_every_change_by_many_clients_is_recorded_in_order(urls: list[str], tmp_path: Path) -> None:
-    """One record for each answer, and each connector's records link to each other.
+    """The journal has one record for each answer, and a connector's records link to each other.
 
-    The workers know the user of a client that has asked another one.
+    A worker that gets a forwarded request knows the user.
     """
     names = [unique_name("lines") for _ in range(CONNECTORS)]
     config = {**source_config(tmp_path / "in.txt", "t"), "db.password": SECRET}
@@ -104,6 +104,6 @@ def records_of(url: str) -> list[dict[str, Any]]:
 
 
 def _mark(record: dict[str, Any]) -> str:
-    """The topic that the request has asked for."""
+    """Return the topic in the config that was requested."""
     shown = record["after"] if record["body"] is None else record["body"]
     return str(shown["topic"])

@@ -1,6 +1,6 @@
-"""One file of client properties convinces brokers, whichever of the packages reads it.
+"""One file of client properties works with brokers in every client library that reads it.
 
-By TLS, and by tokens, which an authorization server gives and a broker checks by JWKS.
+The file has TLS, or tokens, which an authorization server gives and a broker checks by JWKS.
 """
 
 import time
@@ -70,7 +70,7 @@ WAIT_S = 150
 def clusters(
     kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[TlsClusters]:
-    """Both hold one topic, on which a transaction is open."""
+    """Two clusters, each with one topic on which a transaction is open."""
     directory = tmp_path_factory.mktemp("tls")
     servers = Servers(kafka_runtime, directory)
     opened = []
@@ -115,7 +115,7 @@ def commands_kafka_python(bootstrap: str, file: Path) -> bool:
 
 
 def snapshots(bootstrap: str, file: Path) -> bool:
-    """Offsets come from librdkafka, who holds a transaction open from kafka-python."""
+    """Return whether librdkafka reads offsets and kafka-python finds the open transaction."""
     view = ClusterView(Cluster(bootstrap=bootstrap, properties=str(file)))
     [part] = view.snapshot([TOPIC]).partitions
     return len(part.open_producers) == 1
@@ -143,7 +143,7 @@ FORMS: Mapping[str, Callable[[TlsClusters], dict[str, str]]] = {
 
 
 def refused(broker: KafkaBroker, file: Path) -> list[str]:
-    """The clients that were not convinced."""
+    """Return the names of the clients that fail with this file."""
     bootstrap = broker.sasl_bootstrap_servers
     return [client.__name__ for client in CLIENTS if not client(bootstrap, file)]
 
@@ -152,13 +152,13 @@ def refused(broker: KafkaBroker, file: Path) -> list[str]:
 def test_stores_of_every_kind_serve_every_client(
     clusters: TlsClusters, tmp_path: Path, form: str
 ) -> None:
-    """The broker wants a certificate, and gets one from the agent, commands and jobs."""
+    """Key stores of every format convince a broker that requires client certificates."""
     properties = {"security.protocol": "SSL", **FORMS[form](clusters)}
     assert refused(clusters.mutual, properties_file(tmp_path / "p", properties)) == []
 
 
 def test_a_login_behind_tls_serves_every_client(clusters: TlsClusters, tmp_path: Path) -> None:
-    """SCRAM, with a password that stands elsewhere."""
+    """A SCRAM login over TLS works, with the password from a config provider."""
     properties = {**clusters.scram_properties(), **trusting_store(clusters.stores, "JKS")}
     secret = properties_file(tmp_path / "secret", {"jaas": properties["sasl.jaas.config"]})
     package = "org.apache.kafka.common.config.provider"
@@ -172,7 +172,7 @@ def test_a_login_behind_tls_serves_every_client(clusters: TlsClusters, tmp_path:
 
 @pytest.mark.long(only=True)
 def test_unsecured_tokens_serve_every_client(servers: Servers, tmp_path: Path) -> None:
-    """The clients write them by themselves."""
+    """The clients create unsecured tokens themselves."""
     module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
     broker = servers.broker(
         security=BrokerSecurity(sasl_users={"nobody": "p"}),
@@ -203,7 +203,7 @@ def test_unsecured_tokens_serve_every_client(servers: Servers, tmp_path: Path) -
 def test_a_refused_certificate_is_logged_with_its_side_and_file(
     clusters: TlsClusters, client: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The brokers only close the connection when they do not accept a client's certificate."""
+    """The log names side and file, where a broker only closes the connection."""
     stores, others = clusters.stores, Stores(tmp_path / "others")
     gone = stores.identity("gone", datetime.now(UTC) - timedelta(days=1))
     java = {
@@ -230,7 +230,7 @@ def test_a_refused_certificate_is_logged_with_its_side_and_file(
 
 LIFETIME_S = 30
 MINUTE_OUTLIVED_S = 210
-"""The next token is due after half of it; the server hangs until four fifths of it: 63 s."""
+"""The next token is due after half of this time; the server hangs until four fifths of it: 63 s."""
 REAUTHENTICATED_AFTER_MS = 5_000
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 COMMANDS = (
@@ -301,7 +301,7 @@ def login(tokens: AuthorizationServer, **more: str) -> dict[str, str]:
 def test_tokens_serve_every_client(
     broker: KafkaBroker, tokens: AuthorizationServer, tmp_path: Path
 ) -> None:
-    """Of agent, commands and jobs; the broker checks signature, audience and issuer."""
+    """Agent, commands and jobs log in; the broker checks signature, audience and issuer."""
     producer = seed_topic(broker.bootstrap_servers, name=TOPIC).open([Record(b"open")])[0]
     file = properties_file(tmp_path / "p", login(tokens))
     refused = [each.__name__ for each in CLIENTS if not each(broker.sasl_bootstrap_servers, file)]
@@ -317,12 +317,12 @@ def test_a_member_stays_while_the_authorization_server_hangs(
     lifetime_s: int,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """It logs in with the token that it holds, and with the next token once the server answers.
+    """The member logs in with the token that it holds, and later with the next one.
 
     With `scripts/test --long` a request for a token also hangs for a full minute.
     """
     tokens.lifetime(lifetime_s)
-    # A source of its own, which is kept by its settings: no other test has this timeout.
+    # Token sources are shared by equal settings, and no other test has this timeout.
     properties = login(tokens, **{"sasl.login.read.timeout.ms": str(1_500 + lifetime_s)})
     java = {**properties, "bootstrap.servers": broker.sasl_bootstrap_servers}
     assert set(properties) - {"security.protocol"} <= TOKEN_KEYS
@@ -338,13 +338,14 @@ def test_a_member_stays_while_the_authorization_server_hangs(
         member.join()
         member_id = member.thread.member_id
         with tokens.hanging():
-            # From before the next token is due until shortly before the held one expires.
+            # The server hangs from before the next token is due until shortly before the held one
+            # expires.
             eventually(lambda: time.monotonic() - started_s > lifetime_s * 0.8, lifetime_s)
             assert tokens.given() == given
         eventually(lambda: time.monotonic() - started_s > lifetime_s * 1.2, lifetime_s)
         assert tokens.given() > given
-        # A busy broker may have been lost and found; a login that fails for longer than the
-        # session gives another member id.
+        # A busy broker may be lost and found; a login that fails for longer than the session gives
+        # another member id.
         assert set(member.events.queue) <= {"coordinator lost"}
         assert "uthentication" not in caplog.text
         assert member.thread.member_id == member_id
@@ -357,7 +358,7 @@ def test_a_member_stays_while_the_authorization_server_hangs(
 def test_an_agent_and_its_tasks_outlive_their_tokens(
     broker: KafkaBroker, tokens: AuthorizationServer, tmp_path: Path
 ) -> None:
-    """Lines flow after the first tokens have expired; commands log in by token to the same end."""
+    """Lines flow after the first tokens have expired, and commands still log in by token."""
     properties = login(tokens)
     for prefix in ("producer.", "consumer.", "admin."):
         properties |= {f"{prefix}{name}": value for name, value in login(tokens).items()}

@@ -1,8 +1,8 @@
 """The agent's and the commands' clients on a real broker: topics, leaders, queues, transactions.
 
-Topics that are not there, on a broker that creates topics when it is asked; leaders that have moved
-since the client last looked; more requests at once than kafka-python takes by default; topics that
-are written all the time, as busy sources' offsets are; task counts in a config topic (KIP-618).
+The tests have topics that do not exist on a broker that creates topics when it is asked, leaders
+that have moved, more requests at once than kafka-python takes by default, topics that are written
+all the time, as busy sources' offsets are, and task counts in a config topic (KIP-618).
 """
 
 import threading
@@ -48,12 +48,12 @@ pytestmark = pytest.mark.kafka
 
 
 def test_asking_for_a_topic_does_not_create_it(kafka_broker: SharedBroker) -> None:
-    """As Java's admin client: a topic made so would have the broker's settings, not Connect's."""
+    """A request about a topic does not create it with the broker's settings."""
     settings = {"bootstrap.servers": kafka_broker.bootstrap_servers}
     admin = Admin(settings)
     asked_for, produced_to = unique_name("asked-for"), unique_name("produced-to")
     assert admin.partition_count(asked_for, 10_000) == 0
-    # The broker does create topics: what a producer asks for is there in the end.
+    # The broker does create topics: one that a producer asks for exists in the end.
     Producer(settings).list_topics(produced_to, timeout=400)
     eventually(lambda: produced_to in admin.topic_names(10_000))
     assert asked_for not in admin.topic_names(10_000)
@@ -63,7 +63,7 @@ WAIT_S = 150
 
 
 def leader_of(client: AdminClient, topic: str) -> int:
-    """-1 while there is none, or while the broker that was asked is the one that stops."""
+    """Return the leader; -1 if there is none, or if the asked broker is stopping."""
     try:
         partitions = client.list_topics(topic, timeout=400).topics[topic].partitions
     except KafkaException:
@@ -77,9 +77,9 @@ def node(cluster: KafkaCluster, node_id: int) -> KafkaBroker:
 
 @pytest.mark.long(only=True)
 def test_offsets_are_found_after_the_leader_has_moved(servers: Servers) -> None:
-    """Soon, not when librdkafka's knowledge of the leaders expires; all brokers are up again.
+    """Offsets are found before librdkafka's knowledge of the leaders expires.
 
-    The cluster of three goes on without one of them meanwhile.
+    The cluster of three goes on without one broker meanwhile; at the end all are up again.
     """
     cluster = servers.cluster(3)
     topic = unique_name("moving")
@@ -106,7 +106,7 @@ RECORDS = [LogRecord(b"%d" % number, b"1") for number in range(500)]
 
 
 def test_a_batch_larger_than_the_clients_queue_is_written_whole(kafka_broker: SharedBroker) -> None:
-    """As a reset of very many offsets is."""
+    """A batch larger than the client's queue, as of a large reset, is written whole."""
     topic = OffsetTopic(kafka_broker.bootstrap_servers, unique_name("batches"))
     config = {"bootstrap.servers": kafka_broker.bootstrap_servers, **SMALL_QUEUE}
     producer = LogProducer(topic.name, config, "writes")
@@ -116,7 +116,7 @@ def test_a_batch_larger_than_the_clients_queue_is_written_whole(kafka_broker: Sh
 
 
 def test_a_record_may_be_as_large_as_a_java_workers(kafka_broker: SharedBroker) -> None:
-    """A config that a Java worker has written can be written again; a larger one is refused."""
+    """A record may be as large as the largest config of a Java worker, and no larger."""
     topic = OffsetTopic(kafka_broker.bootstrap_servers, unique_name("large"))
     producer = LogProducer(
         topic.name, {"bootstrap.servers": kafka_broker.bootstrap_servers}, "writes"
@@ -129,7 +129,7 @@ def test_a_record_may_be_as_large_as_a_java_workers(kafka_broker: SharedBroker) 
 
 
 def test_a_batch_waits_for_room_until_its_deadline() -> None:
-    """No thread takes records out of the queue."""
+    """A batch larger than the queue fails at its deadline when no record leaves the queue."""
     config = {"bootstrap.servers": f"127.0.0.1:{free_port()}", **SMALL_QUEUE}
     producer = LogProducer("nowhere", config, "writes")
     with pytest.raises(RetriableKafkaError):
@@ -141,7 +141,7 @@ MANY = 250
 
 
 def test_the_ids_of_many_tasks_are_probed(kafka_broker: SharedBroker) -> None:
-    """Each is answered; without an authorizer everything is allowed."""
+    """Each of many ids gets an answer, and without an authorizer it is allowed."""
     needs = [
         Access(
             GrantOperation.WRITE, Resource(ResourceType.TRANSACTIONAL_ID, unique_name("never-used"))
@@ -156,7 +156,7 @@ def test_the_ids_of_many_tasks_are_probed(kafka_broker: SharedBroker) -> None:
 
 
 def test_the_command_line_asks_one_broker_much(kafka_broker: SharedBroker) -> None:
-    """Answers come in the order of the requests."""
+    """The answers to many requests at once come in the order of the requests."""
     names = [unique_name("absent") for _ in range(MANY)]
     requests = [
         MetadataRequest(
@@ -173,7 +173,7 @@ def test_the_command_line_asks_one_broker_much(kafka_broker: SharedBroker) -> No
 
 
 def test_aborted_transactions_are_counted(kafka_broker: SharedBroker) -> None:
-    """Each once, with a marker in each of its topics; neither committed nor open ones."""
+    """Each aborted transaction counts once, with markers in both topics; others do not count."""
     bootstrap, topics = kafka_broker.bootstrap_servers, [unique_name("t"), unique_name("t")]
     create_topics(bootstrap, topics, partitions=2)
     name = unique_name("producer")
@@ -195,7 +195,7 @@ def test_aborted_transactions_are_counted(kafka_broker: SharedBroker) -> None:
 
 @contextmanager
 def steady_writer(bootstrap_servers: str, topic: str, key: bytes, value: bytes) -> Iterator[None]:
-    """Commit one record after the other while the block runs; the first is there before it."""
+    """Commit one record after another while the block runs, the first one before the block."""
     producer = Producer(
         {"bootstrap.servers": bootstrap_servers, "transactional.id": unique_name("steady")}
     )
@@ -234,7 +234,7 @@ def busy_topic(kafka_broker: SharedBroker) -> Iterator[str]:
 def test_offsets_of_a_running_source_are_not_taken_for_aborted(
     kafka_broker: SharedBroker, busy_topic: str
 ) -> None:
-    """Neither one whose transaction is open when the topic is read, nor one committed meanwhile."""
+    """An offset in an open transaction is not aborted, nor is one committed during the read."""
     settings = {"bootstrap.servers": kafka_broker.bootstrap_servers}
     assert [aborted_offsets(settings, busy_topic) for _ in range(3)] == [()] * 3
 
@@ -242,13 +242,13 @@ def test_offsets_of_a_running_source_are_not_taken_for_aborted(
 def test_stored_offsets_are_read_while_sources_write(
     kafka_broker: SharedBroker, busy_topic: str
 ) -> None:
-    """Reading ends where the topic ended when it began."""
+    """A read of a busy topic ends where the topic ended at its beginning."""
     topics = OffsetsTopics({"bootstrap.servers": kafka_broker.bootstrap_servers}, lambda: 60.0)
     assert [place.key for place in topics.read([busy_topic])] == [KEY]
 
 
 def test_the_last_committed_count_of_each_connector(kafka_broker: SharedBroker) -> None:
-    """Deleting a connector leaves its count; aborted and unreadable records count for nothing."""
+    """A deleted connector keeps its count; aborted and unreadable records do not count."""
     topic = unique_name("configs")
     settings = {"bootstrap.servers": kafka_broker.bootstrap_servers}
     producer = Producer({**settings, "transactional.id": unique_name("t")})

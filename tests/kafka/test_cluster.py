@@ -1,4 +1,4 @@
-"""Three agents as one cluster, while nothing goes wrong: any of them answers for all."""
+"""Three healthy agents as one cluster: each of them serves every request."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ def refused(agent: Agent, method: str, path: str) -> tuple[int, str | None]:
 def test_a_connector_created_through_a_follower_runs_on_all_workers(
     cluster: Cluster, journal: Journal
 ) -> None:
-    """The leader writes it, every worker lists it, and each gets its share of the tasks."""
+    """The leader writes the config, every worker lists it, and each gets its share of the tasks."""
     follower = cluster.followers()[0]
     answer = follower.create("spread", journal.config(6))
     assert answer.headers["location"] == f"{follower.url}/connectors/spread"
@@ -63,7 +63,7 @@ def test_a_connector_created_through_a_follower_runs_on_all_workers(
 
 
 def test_any_worker_pauses_resumes_stops_and_deletes(cluster: Cluster, journal: Journal) -> None:
-    """Each request goes to another worker, and all of them tell the same in the end."""
+    """Each request goes to another worker, and all workers show the same state in the end."""
     first, second, third = cluster.agents
     first.create("life", journal.config(3))
     cluster.wait_until_running({"life": 3})
@@ -90,7 +90,7 @@ def test_any_worker_pauses_resumes_stops_and_deletes(cluster: Cluster, journal: 
 def test_a_task_restart_travels_from_follower_to_leader_to_owner(
     cluster: Cluster, journal: Journal
 ) -> None:
-    """Two hops at most; only that task starts again, on the worker that had it."""
+    """A restart is forwarded twice at most, and the task starts again on the same worker."""
     cluster.agents[0].create("restarted", journal.config(3))
     cluster.wait_until_running({"restarted": 3})
     asker, owner = cluster.followers()
@@ -102,7 +102,7 @@ def test_a_task_restart_travels_from_follower_to_leader_to_owner(
     cluster.wait_until_running({"restarted": 3})
     assert [entry.task for entry in journal.started_since(count)] == [f"restarted-{task}"]
     assert cluster.owners() == before
-    # A request that has come two hops already goes no further.
+    # A request that was forwarded twice goes no further.
     assert refused(asker, "POST", f"/connectors/restarted/tasks/{task}/restart?forward=false") == (
         409,
         "Cannot complete request because of a conflicting operation (e.g. worker rebalance)",
@@ -112,7 +112,7 @@ def test_a_task_restart_travels_from_follower_to_leader_to_owner(
 def test_a_restart_of_everything_through_a_follower_restarts_on_all_owners(
     cluster: Cluster, journal: Journal
 ) -> None:
-    """KIP-745 over the config topic: every worker restarts what it owns."""
+    """The config topic has the restart (KIP-745), and each worker restarts its own parts."""
     cluster.agents[0].create("all", journal.config(3))
     cluster.wait_until_running({"all": 3})
     before, count = cluster.owners(), journal.starts()
@@ -128,7 +128,7 @@ def test_a_restart_of_everything_through_a_follower_restarts_on_all_owners(
 def test_a_restart_is_refused_while_a_rebalance_is_expected(
     cluster: Cluster, journal: Journal
 ) -> None:
-    """New task configs stop all tasks before the group meets; so long a restart gets a 409."""
+    """A restart gets a 409 until stopped tasks have ended and the group has met."""
     cluster.agents[0].create("slow", journal.config(3, stop_seconds="4"))
     cluster.wait_until_running({"slow": 3})
     owner = cluster.named(cluster.owners()["slow-0"])
@@ -143,7 +143,7 @@ def test_a_restart_is_refused_while_a_rebalance_is_expected(
 def test_a_corrupted_record_is_skipped_with_its_offset_and_key(
     cluster: Cluster, kafka_broker: SharedBroker, journal: Journal
 ) -> None:
-    """All workers skip it alike, so they still agree on offsets and the next change works."""
+    """All workers skip the record alike, so they agree on offsets and the next change works."""
     producer = Producer({"bootstrap.servers": kafka_broker.bootstrap_servers})
     delivered = []
     producer.produce(
@@ -169,9 +169,9 @@ def test_a_corrupted_record_is_skipped_with_its_offset_and_key(
 
 
 def test_an_added_agent_takes_only_its_share(cluster: Cluster, journal: Journal) -> None:
-    """Ten connectors of two tasks on three agents: the fourth gets its share, nothing else moves.
+    """The fourth agent gets its share of ten connectors with two tasks; nothing else moves.
 
-    With twenty tasks on four workers that is five tasks, and two or three connectors.
+    Twenty tasks on four workers give each five tasks, and two or three connectors.
     """
     names = [f"many-{number}" for number in range(10)]
     for name in names:
@@ -196,7 +196,7 @@ def test_an_added_agent_takes_only_its_share(cluster: Cluster, journal: Journal)
 
 
 def settled_owners(cluster: Cluster) -> dict[str, str]:
-    """Return the owners once loads are even: successive revocations wait for each other."""
+    """Return the owners once the loads are even: successive revocations wait for each other."""
     size = len(cluster.agents)
 
     def even() -> dict[str, str] | None:

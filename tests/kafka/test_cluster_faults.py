@@ -1,6 +1,6 @@
-"""A cluster that loses a member, its leader, its broker, its network, its clock or its wits.
+"""A cluster that loses a member, its leader, its broker or its network, or whose clock jumps.
 
-And requests that meet each other, or the death of the leader that they were forwarded to.
+Further tests have concurrent requests, and a leader that dies with a forwarded request.
 """
 
 import os
@@ -50,7 +50,7 @@ TASKS = 6
 
 @pytest.fixture(scope="module")
 def broker(module_servers: Servers) -> KafkaBroker:
-    """The module's own, because it is restarted."""
+    """A broker for this module alone, because its tests restart it."""
     return module_servers.broker()
 
 
@@ -65,7 +65,7 @@ def shared_cluster(
 
 @pytest.fixture
 def cluster(shared_cluster: Cluster) -> Iterator[Cluster]:
-    """Three agents; who is missing after the last test is replaced."""
+    """Three agents; those missing after the last test are replaced."""
     while len(shared_cluster.agents) < 3:
         shared_cluster.add()
     yield shared_cluster
@@ -73,7 +73,7 @@ def cluster(shared_cluster: Cluster) -> Iterator[Cluster]:
 
 
 def running(cluster: Cluster, journal: Journal) -> float:
-    """Start all tasks, evenly dealt; return how many seconds that took."""
+    """Start all tasks, spread evenly; return the seconds that it took."""
     began_s = time.monotonic()
     cluster.agents[0].create("w", journal.config(TASKS))
     cluster.wait_until_running({"w": TASKS})
@@ -83,7 +83,7 @@ def running(cluster: Cluster, journal: Journal) -> float:
 
 
 def tasks_of(cluster: Cluster) -> dict[str, str]:
-    """Owner of each task."""
+    """Return the owner of each task."""
     return {item: owner for item, owner in cluster.owners().items() if item != "w"}
 
 
@@ -113,9 +113,9 @@ def missing(sink: Path, source: Path) -> list[str]:
 def wait_for_takeover(
     journal: Journal, count: int, lost: set[str], since_s: float, start_s: float
 ) -> None:
-    """All of `lost` start elsewhere in time after `since_s`.
+    """Wait until all `lost` tasks have started elsewhere, and check the time since `since_s`.
 
-    `start_s` is what a start of all tasks took: a busy machine may take twice as long now.
+    `start_s` is the time that a start of all tasks took: a busy machine may now take twice as long.
     """
     eventually(
         lambda: lost <= {entry.task for entry in journal.started_since(count)},
@@ -127,7 +127,7 @@ def wait_for_takeover(
 
 @pytest.mark.long(only=True)
 def test_the_tasks_of_a_killed_member_move_in_time(cluster: Cluster, journal: Journal) -> None:
-    """Session timeout, scheduled delay and two seconds: by then they run elsewhere."""
+    """The tasks run elsewhere after session timeout, scheduled delay and two seconds."""
     start_s = running(cluster, journal)
     victim = cluster.followers()[0]
     lost, count, since_s = tasks_at(cluster, victim), journal.starts(), time.monotonic()
@@ -140,7 +140,7 @@ def test_the_tasks_of_a_killed_member_move_in_time(cluster: Cluster, journal: Jo
 
 
 def test_the_tasks_of_a_killed_leader_move_in_time(cluster: Cluster, journal: Journal) -> None:
-    """Another leads and deals them at once; requests through anybody reach it."""
+    """The next leader assigns a killed leader's tasks at once and serves every request."""
     start_s = running(cluster, journal)
     victim = cluster.leader()
     lost, count, since_s = tasks_at(cluster, victim), journal.starts(), time.monotonic()
@@ -156,7 +156,7 @@ def test_the_tasks_of_a_killed_leader_move_in_time(cluster: Cluster, journal: Jo
 def test_a_leader_that_froze_past_its_session_comes_back_as_a_follower(
     cluster: Cluster, journal: Journal
 ) -> None:
-    """The frozen worker gives up the work that moved meanwhile: in the end each task runs once."""
+    """A leader that was frozen past its session gives up moved tasks, so that each runs once."""
     running(cluster, journal)
     frozen = cluster.leader()
     frozen_tasks, count = tasks_at(cluster, frozen), journal.starts()
@@ -177,7 +177,7 @@ def test_a_leader_that_froze_past_its_session_comes_back_as_a_follower(
 def test_a_broker_restart_loses_nothing(
     cluster: Cluster, journal: Journal, broker: KafkaBroker, tmp_path: Path
 ) -> None:
-    """Lines written before, during and after arrive, and the group finds together again."""
+    """Lines written before, during and after the restart arrive, and the group forms again."""
     running(cluster, journal)
     source, sink, topic = tmp_path / "in.txt", tmp_path / "out.txt", unique_name("lines")
     append_lines(source, 1, 500)
@@ -189,7 +189,7 @@ def test_a_broker_restart_loses_nothing(
     broker.start()
     cluster.wait_until_running({"w": TASKS, "source": 1, "sink": 1}, 60)
     append_lines(source, 1_001, 1_500)
-    # At least once: what was not yet acknowledged may come twice.
+    # With at-least-once delivery, unacknowledged lines may come twice.
     eventually(lambda: set(lines(sink)) == set(lines(source)), 60, lambda: missing(sink, source))
     eventually(lambda: each_task_once(journal), describe=lambda: living(journal))
 
@@ -197,7 +197,7 @@ def test_a_broker_restart_loses_nothing(
 def test_workers_that_cannot_reach_each_other_serve_local_requests(
     broker: KafkaBroker, tmp_path: Path, journal: Journal
 ) -> None:
-    """Only forwarding fails; task configs that the leader did not get are sent again."""
+    """Workers that cannot reach each other serve local requests, and send task configs later."""
     port = free_port()
     with Proxy(port) as proxy, cluster_of(0, broker.bootstrap_servers, tmp_path) as pair:
         leader = pair.add(
@@ -219,7 +219,7 @@ def test_workers_that_cannot_reach_each_other_serve_local_requests(
         leader.wait_for_states("before", "PAUSED", "PAUSED")
         for name in ("one", "two"):
             leader.create(name, journal.config(1))
-        # Connectors are shared out, so one is the follower's, which cannot pass its tasks on.
+        # Each worker has one of the connectors, and the follower cannot send its task configs.
         eventually(lambda: sorted((leader.states("one"), leader.states("two"))) == HALF_DONE)
         proxy.mend()
         for name in ("one", "two"):
@@ -232,7 +232,7 @@ HALF_DONE = [("RUNNING",), ("RUNNING", "RUNNING")]
 def test_a_wedged_herder_leaves_the_group_and_comes_back(
     cluster: Cluster, journal: Journal
 ) -> None:
-    """Its group thread still could send heartbeats, but does so only for a herder that turns."""
+    """The group thread stops its heartbeats when the herder no longer runs."""
     removed = cluster.followers()[0]
     cluster.agents.remove(removed)
     removed.process.stop()
@@ -251,7 +251,7 @@ def test_a_wedged_herder_leaves_the_group_and_comes_back(
 def test_a_worker_of_the_same_group_with_other_topics_is_reported(
     cluster: Cluster, journal: Journal
 ) -> None:
-    """The warning names the topic and both workers' offsets; the cluster goes on without it."""
+    """The leader warns of a worker with other topics and names both; the others go on."""
     running(cluster, journal)
     other = {
         f"{kind}.storage.topic": f"{cluster.group_id}-other-{kind}"
@@ -272,7 +272,7 @@ def test_a_worker_of_the_same_group_with_other_topics_is_reported(
 def test_a_set_wall_clock_moves_no_deadline(
     kafka_broker: SharedBroker, tmp_path: Path, journal: Journal, jump_s: float
 ) -> None:
-    """Requests, restarts and the move of a dead worker's tasks take as long as before."""
+    """After a jump of the clock, requests, restarts and moves of tasks take as long as before."""
     restarts = {"agent.restart.policy": "on-failure", "agent.restart.backoff.ms": "1000"}
     servers, kind = kafka_broker.bootstrap_servers, ShiftedAgent
     with cluster_of(2, servers, tmp_path, restarts, kind=kind) as cluster:
@@ -288,7 +288,7 @@ def check_deadlines(cluster: Cluster, journal: Journal, jump_s: float) -> None:
     for agent in cluster.agents:
         assert isinstance(agent.process, ShiftedAgent)
         agent.process.set_clock(jump_s)
-    # The follower signs what it forwards with the group's session key.
+    # The follower signs forwarded requests with the group's session key.
     follower.create("after", journal.config(2))
     cluster.wait_until_running({"before": 4, "after": 2})
     for task in follower.get("/agent/tasks"):
@@ -311,7 +311,7 @@ def check_deadlines(cluster: Cluster, journal: Journal, jump_s: float) -> None:
 def test_two_operators_leave_one_configuration_that_runs(
     cluster: Cluster, journal: Journal, broker: KafkaBroker
 ) -> None:
-    """Each changes, pauses, restarts and deletes the same connector through another worker."""
+    """Two clients that change one connector at once leave one config that runs."""
     answers: list[int] = []
 
     def operate(number: int) -> None:
@@ -333,7 +333,7 @@ def test_two_operators_leave_one_configuration_that_runs(
     for operator in operators:
         operator.join(WAIT_S)
     assert set(answers) <= {200, 201, 202, 204, 404, 409}
-    # An earlier pause may have been the last change of the target state.
+    # The last change of the target state may have been an earlier pause.
     first = cluster.agents[0]
     eventually(
         lambda: first.call("PUT", "/connectors/w/config", journal.config(2)).status in (200, 201),
@@ -353,7 +353,7 @@ def test_two_operators_leave_one_configuration_that_runs(
 def test_a_leader_that_dies_with_a_forwarded_request_is_answered_for(
     cluster: Cluster, journal: Journal
 ) -> None:
-    """The client hears of it at once; the next leader carries out the repeated request."""
+    """A client gets an error at once when the leader dies with its forwarded request."""
     leader, follower = cluster.leader(), cluster.followers()[0]
     os.kill(leader.process.pid, signal.SIGSTOP)
     answers: list[Answer] = []

@@ -1,4 +1,4 @@
-"""Grants that a connector's clients lack: taken while its task runs, or for changes of offsets."""
+"""Grants that connectors' clients lack: revoked while a task runs, or needed to change offsets."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ WAIT_S = 150
 
 @dataclass(frozen=True, kw_only=True)
 class Revoked:
-    """`phase`: of exactly-once support; `names`: what the trace has to name."""
+    """A grant to revoke at a `phase` of exactly-once support; the trace must have `names`."""
 
     phase: str
     operation: GrantOperation
@@ -43,7 +43,7 @@ TOPIC, GROUP, ID = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACT
 READ, WRITE = GrantOperation.READ, GrantOperation.WRITE
 SOURCES = [
     Revoked(phase="disabled", operation=WRITE, type=TOPIC, names="Grant Write on topic '{topic}'"),
-    # The brokers do not say of which topic of a transaction they speak.
+    # Brokers do not say which topic of a transaction they refuse.
     Revoked(
         phase="enabled",
         operation=WRITE,
@@ -60,7 +60,7 @@ SOURCES = [
 SINKS = [
     Revoked(phase="disabled", operation=READ, type=TOPIC, names="Grant Read on topic '{topic}'")
 ]
-# The broker notices this one late.
+# The broker notices this revocation late.
 GROUPS = [
     Revoked(
         phase="disabled", operation=READ, type=GROUP, names="Grant Read on group 'connect-{name}'"
@@ -72,7 +72,7 @@ GROUPS = [
 def agents(
     secured: SecuredBroker, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, tuple[str, Agent]]]:
-    """A worker that may do everything for each phase."""
+    """For each phase, a group and an agent that may do everything."""
     made = Agents(secured.plaintext, tmp_path_factory.mktemp("agents"))
     groups = {phase: unique_name(phase) for phase in ("disabled", "enabled")}
     try:
@@ -93,7 +93,7 @@ def agents(
 def test_a_revoked_grant_fails_the_task_and_is_named(
     revoked: Revoked, agents: dict[str, tuple[str, Agent]], secured: SecuredBroker, tmp_path: Path
 ) -> None:
-    """With the grant back, a restart is all that it takes, and the worker goes on meanwhile."""
+    """A revoked grant fails the task and is named; a restart is enough once the grant is back."""
     group, agent = agents[revoked.phase]
     name, topic, user = unique_name("c"), unique_name("t"), secured.user()
     lines, copied = tmp_path / "lines", tmp_path / "copied"
@@ -148,7 +148,7 @@ TO_RUN = {"S1", "O1", "O2", "O3", "O5", "O6", "X1", "X2", "X3"}
 
 
 def clients(secured: SecuredBroker) -> dict[str, str]:
-    """Settings of a connector whose clients nothing is granted to yet."""
+    """Return settings of a connector whose clients have no grants yet."""
     users = secured.client_users()
     servers = {f"{client}.override.bootstrap.servers": secured.sasl for client in users}
     return {**overrides(users), **servers}
@@ -157,9 +157,7 @@ def clients(secured: SecuredBroker) -> dict[str, str]:
 def grants_of(
     rules: set[str], name: str, kind: str, config: Mapping[str, str], worker: tuple[str, Agent]
 ) -> set[Grant]:
-    """Return the grants that these rules need for a connector; its brokers are the worker's by
-    another address.
-    """
+    """Return the grants that these rules need for a connector on the worker's brokers."""
     group, agent = worker
     config = {key: value for key, value in config.items() if "bootstrap" not in key}
     there = {f"{group}-offsets", config.get("topic", config.get("topics", ""))}
@@ -174,7 +172,7 @@ def grants_of(
 def test_a_source_continues_after_a_forbidden_offset_change(
     agents: dict[str, tuple[str, Agent]], secured: SecuredBroker, tmp_path: Path
 ) -> None:
-    """Its tasks were fenced for nothing, and need no right to the id of changes themselves."""
+    """The fenced tasks run again, and need no right to the transactional id of changes."""
     group, agent = worker = agents["enabled"]
     sequences, name = Sequences(secured.plaintext, tmp_path), unique_name("numbers")
     secured.create_topics(sequences.topic)
@@ -215,9 +213,9 @@ def test_a_source_continues_after_a_forbidden_offset_change(
 def test_a_sinks_group_stays_as_it_was_when_its_admin_client_may_not_change_it(
     agents: dict[str, tuple[str, Agent]], secured: SecuredBroker, tmp_path: Path
 ) -> None:
-    """Each answer says what could not be done; once it is granted the same requests succeed."""
+    """A refused change leaves the group as it was, and succeeds once it is granted."""
     _, agent = worker = agents["enabled"]
-    # Listed as a sink: what may be a source is fenced first.
+    # The connector is listed as a sink, because a possible source is fenced first.
     config = {**clients(secured), "connector.class": "FileStreamSink"}
     stored = dict.fromkeys(range(PARTITIONS), LINES)
     name, topic = unique_name("sink"), unique_name("lines")

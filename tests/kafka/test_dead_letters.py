@@ -1,4 +1,4 @@
-"""Dead letters on a broker: grouped by cause, and replayed each exactly once, also under kills."""
+"""Dead letters on a broker: grouped by cause, and replayed exactly once despite kills."""
 
 import json
 import os
@@ -48,7 +48,7 @@ PACKAGES = {"exception.class.name": "org.apache.kafka.connect.errors.", "class.n
 
 
 class Letters:
-    """A dead letter queue with two partitions, and the topic that its letters came from."""
+    """A dead letter queue with two partitions, and the topic of its letters."""
 
     def __init__(self, bootstrap_servers: str, directory: Path) -> None:
         self.bootstrap_servers = bootstrap_servers
@@ -59,7 +59,7 @@ class Letters:
         self.now_ms = round(time.time() * 1000)
 
     def write(self, count: int, *, connector: str = "sink", first: int = 0, **kept: Any) -> None:
-        """Write letters of all causes in turn; the values are their numbers."""
+        """Write `count` letters with all causes in turn; their values are their numbers."""
         producer = Producer({"bootstrap.servers": self.bootstrap_servers})
         for number in range(first, first + count):
             stage, exception, message, processor = CAUSES[number % len(CAUSES)]
@@ -93,7 +93,7 @@ class Letters:
         assert producer.flush(RUN_S) == 0
 
     def document(self, *arguments: str) -> Any:
-        """The JSON that a command prints."""
+        """Return the JSON that a command prints."""
         done = self.command(*arguments, "-o", "json")
         assert done.code == 0, done.err
         return json.loads(done.out)
@@ -108,7 +108,7 @@ class Letters:
         return read_topic(self.bootstrap_servers, topic or self.origin, committed=True)
 
     def numbers(self, topic: str | None = None) -> list[int]:
-        """The letters that are in a topic, in order of their numbers."""
+        """Return the numbers of the letters in a topic, sorted."""
         return sorted(int(message.value() or b"-1") for message in self.arrived(topic))
 
     def killed(self, point: str, *arguments: str) -> None:
@@ -121,7 +121,7 @@ class Letters:
         assert done.returncode == -signal.SIGKILL, done.stdout + done.stderr
 
     def transactions(self) -> int:
-        """The number of transactions in the journal, of which the last may not be committed."""
+        """Return the number of transactions in the journal; the last may not be committed."""
         state = Path(self.command.environ["XDG_STATE_HOME"])
         texts = [path.read_text() for path in state.glob("pyconnect/replays/*.jsonl")]
         return sum(text.count('"entry": "ReplayBatch"') for text in texts)
@@ -129,7 +129,7 @@ class Letters:
     def ended(
         self, arguments: Sequence[str], transactions: int, pause_s: float, number: int = 0
     ) -> int | None:
-        """Run a command, send a signal after so many transactions, kill it if it does not end.
+        """Run a command, signal it after `transactions` more, and kill it if it does not end.
 
         Return the exit code, None if it was killed.
         """
@@ -162,7 +162,7 @@ def letters(kafka_broker: SharedBroker, tmp_path: Path) -> Letters:
 
 
 def check_kept(letters: Letters, messages: Sequence[Message]) -> None:
-    """Each record is the original one: partition, key, headers, timestamp."""
+    """Check that partition, key, headers and timestamp are those of the original record."""
     for message in messages:
         number = int(message.value() or b"-1")
         assert message.partition() == number % 3
@@ -172,7 +172,7 @@ def check_kept(letters: Letters, messages: Sequence[Message]) -> None:
 
 
 def test_letters_are_grouped_by_cause_with_an_example(letters: Letters) -> None:
-    """Stage, exception, shape of the message, class and topic make a group; numbers do not."""
+    """A group has a stage, an exception, a class, a topic and a message without its numbers."""
     letters.write(53)
     found = letters.groups()
     assert [group["count"] for group in found] == [11, 11, 11, 10, 10]
@@ -217,7 +217,7 @@ def test_a_replay_survives_kills_at_every_point(letters: Letters) -> None:
 
 
 def test_letters_are_replayed_once_until_the_replay_is_undone(letters: Letters) -> None:
-    """A later replay sends only newer letters; after an undo the same ones, at other offsets."""
+    """A later replay sends newer letters only; after an undo the letters go out again."""
     letters.write(20)
     assert letters.replay("--all-groups", "--limit", "7")["sent"] == 7
     assert letters.replay("--all-groups")["sent"] == 13
@@ -238,7 +238,7 @@ def test_letters_are_replayed_once_until_the_replay_is_undone(letters: Letters) 
 
 
 def test_an_undone_replay_can_be_resumed(letters: Letters) -> None:
-    """It sends the letters of its plan again, from the beginning."""
+    """The resumed replay sends the letters of its plan again from the beginning."""
     letters.write(6)
     first = letters.replay("--all-groups")["replay"]
     assert letters.command("dlq", "undo", first, "--yes").code == 0
@@ -249,7 +249,7 @@ def test_an_undone_replay_can_be_resumed(letters: Letters) -> None:
 
 
 def test_letters_that_retention_removes_meanwhile_are_a_conflict(letters: Letters) -> None:
-    """A resumed replay does not end as if it had sent them; the plan warns of removed offsets."""
+    """A resumed replay reports the letters that it cannot send; a new plan warns about them."""
     letters.write(40)
     plan = ("dlq", "replay", "--topic", letters.queue, "--all-groups", "--yes")
     letters.killed("ReplayBatch before 1", *plan)
@@ -269,7 +269,7 @@ def test_letters_that_retention_removes_meanwhile_are_a_conflict(letters: Letter
 
 
 def test_forgotten_offsets_are_a_conflict(letters: Letters) -> None:
-    """Without them it is not known what was sent; nothing is sent twice."""
+    """A replay without its offsets is a conflict: what it has sent is unknown."""
     letters.write(40)
     plan = ("dlq", "replay", "--topic", letters.queue, "--all-groups", "--yes")
     letters.killed("ReplayEnded before 1", *plan)
@@ -286,7 +286,7 @@ def test_forgotten_offsets_are_a_conflict(letters: Letters) -> None:
 
 
 def test_values_are_mended_and_other_bytes_stay(letters: Letters) -> None:
-    """Through a replay topic of another shape: the key decides about a missing partition."""
+    """Mended values keep their other bytes, and keys decide about missing partitions."""
     letters.write(5, value=b'{"n": 1.50, "s": "\\u00e9"}')
     letters.write(5, first=5, value=b'{ "n": 2 }')
     target = unique_name("again")
@@ -306,7 +306,7 @@ def test_values_are_mended_and_other_bytes_stay(letters: Letters) -> None:
 
 
 def test_a_value_that_cannot_be_mended_stops_the_plan(letters: Letters) -> None:
-    """The error names the letter; nothing is sent."""
+    """A value that cannot be mended stops the plan with the letter's name."""
     letters.write(5, value=b"{bad")
     plan = ("dlq", "replay", "--topic", letters.queue, "--all-groups", "--yes", "--mend", ".")
     done = letters.command(*plan)
@@ -317,7 +317,7 @@ def test_a_value_that_cannot_be_mended_stops_the_plan(letters: Letters) -> None:
 
 
 def test_a_dry_run_shows_the_plan_and_changes_nothing(letters: Letters) -> None:
-    """Groups with offsets and counts for each partition of the queue."""
+    """A dry run shows groups, and offsets and counts for each partition of the queue."""
     letters.write(20)
     (first, *_) = letters.groups()
     plan = ("dlq", "replay", "--topic", letters.queue, "-g", first["group"], "--dry-run")
@@ -334,7 +334,7 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(letters: Letters) -> None:
 
 
 def test_a_replay_sends_at_its_rate(letters: Letters) -> None:
-    """At most so many letters a second."""
+    """With --rate a replay sends at most so many letters a second."""
     letters.write(30)
     began_s = time.monotonic()
     assert letters.replay("--all-groups", "--rate", "20")["sent"] == 30
@@ -342,7 +342,7 @@ def test_a_replay_sends_at_its_rate(letters: Letters) -> None:
 
 
 def test_an_interrupted_replay_says_how_it_is_resumed(letters: Letters) -> None:
-    """By a signal, and by the time of --timeout: exit 130 and 124."""
+    """A signal ends the replay with exit 130, and --timeout with exit 124."""
     letters.write(20)
     plan = ["dlq", "replay", "--topic", letters.queue, "--all-groups", "--yes", "--rate", "2"]
     assert letters.ended(plan, 1, RUN_S, signal.SIGINT) == 130
@@ -378,7 +378,7 @@ def test_a_connectors_letters_are_its_own(letters: Letters) -> None:
 
 
 def test_a_process_that_was_taken_over_commits_nothing(letters: Letters) -> None:
-    """Neither records nor offsets; on one host the lock of the journal keeps two apart."""
+    """A replay that another process has taken over commits neither records nor offsets."""
     settings = {"bootstrap.servers": letters.bootstrap_servers}
     places, name = [TopicPartition(letters.queue, 0)], unique_name("replay")
     at: dict[str, Any] = {"topic": letters.origin, "partition": 0, "offset": 7}
@@ -401,7 +401,7 @@ def test_a_process_that_was_taken_over_commits_nothing(letters: Letters) -> None
 
 
 def test_a_letter_that_its_target_refuses_is_named(letters: Letters) -> None:
-    """The replay stays unfinished; it can be undone."""
+    """The error names a letter that its target refuses, and the replay can be undone."""
     letters.write(5, value=b"x" * 10_000)
     target = unique_name("small")
     admin = AdminClient({"bootstrap.servers": letters.bootstrap_servers})
@@ -418,7 +418,7 @@ def test_a_letter_that_its_target_refuses_is_named(letters: Letters) -> None:
 
 
 def test_the_documented_grants_are_enough(secured: SecuredBroker, tmp_path: Path) -> None:
-    """To list, replay, undo and replay again; without the last of them the error names the id."""
+    """The documented grants allow replay and undo; without one, the error names the missing id."""
     letters, user = Letters(secured.plaintext, tmp_path), secured.user()
     letters.write(6)
     file = tmp_path / "client.properties"
@@ -448,7 +448,7 @@ def test_the_documented_grants_are_enough(secured: SecuredBroker, tmp_path: Path
 
 
 def test_letters_without_headers_need_a_topic(letters: Letters) -> None:
-    """Their cause and their origin are unknown."""
+    """Letters without headers need --to-topic, because their origin is unknown."""
     producer = Producer({"bootstrap.servers": letters.bootstrap_servers})
     producer.produce(letters.queue, "7", "key", headers=[("h", None)])
     assert producer.flush(RUN_S) == 0
@@ -465,7 +465,7 @@ def test_letters_without_headers_need_a_topic(letters: Letters) -> None:
 @pytest.mark.long(only=True)
 @pytest.mark.timeout(1000)
 def test_a_hundred_thousand_letters_land_once_under_kills(letters: Letters) -> None:
-    """A process is killed after a few transactions, at any moment of the next one."""
+    """Each of 100,000 letters arrives once although the process is killed again and again."""
     count, kills, moments = 100_000, 0, random.Random(7)
     letters.write(count)
     arguments = ["dlq", "replay", "--topic", letters.queue, "--all-groups", "--yes"]

@@ -1,6 +1,6 @@
-"""The deployment of a site on real agents: messages to systemd, and rolls to the next version.
+"""A deployment on real agents: messages to systemd, and rolls to the next version.
 
-And a rolling restart of three agents with three hundred connectors, as a package update does it.
+Three agents with three hundred connectors have a rolling restart, as by a package update.
 """
 
 import os
@@ -36,7 +36,7 @@ STEP = 1_000
 
 
 class NextVersion(AgentWithFiles):
-    """An agent of a copied tree whose distribution has a higher version."""
+    """An agent that runs a copied tree whose distribution has a higher version."""
 
     tree = Path()
 
@@ -60,7 +60,7 @@ def next_version(tmp_path: Path) -> type[NextVersion]:
 def test_systemd_learns_of_readiness_and_stop(
     agents: Agents, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """READY comes when GET /health is 200, STOPPING at SIGTERM."""
+    """READY is sent once GET /health is 200, and STOPPING at SIGTERM."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))
         manager.settimeout(WAIT_S)
@@ -80,7 +80,7 @@ def test_a_roll_to_the_next_version_loses_and_repeats_nothing(
     sequences: Sequences,
     next_version: type[NextVersion],
 ) -> None:
-    """Each worker is replaced while an exactly-once source and an exactly-once sink run."""
+    """A roll to the next version loses and repeats no record of exactly-once connectors."""
     database = tmp_path / "target.db"
     with cluster_of(2, kafka_broker.bootstrap_servers, tmp_path, ENABLED) as cluster:
         first = cluster.agents[0]
@@ -92,7 +92,7 @@ def test_a_roll_to_the_next_version_loses_and_repeats_nothing(
         cluster.wait_until_running({"numbers": 1, "table": 1})
         last = STEP
         for old in tuple(cluster.agents):
-            # The source has records to write while its worker stops.
+            # The source must have records to write while its worker stops.
             last += STEP
             sequences.allow(last)
             old.drain()
@@ -125,7 +125,7 @@ def table_sink(database: Path, topic: str) -> dict[str, str]:
 
 
 def numbers_in(database: Path) -> list[int]:
-    """All rows in order, a repeated one as often as it is there."""
+    """Return all numbers in the table in order, repeated ones as often as they are there."""
     with closing(sqlite3.connect(database)) as connection:
         try:
             rows = connection.execute("SELECT number FROM numbers").fetchall()
@@ -139,7 +139,7 @@ def commit_of(agent: Agent) -> str:
 
 
 def assert_from(tree: Path, cluster: Cluster) -> None:
-    """The processes run the copied code, not only a raised number."""
+    """Check that the processes run the copied code, not only a higher version number."""
     for agent in cluster.agents:
         environment = agent.supervisor().environ()
         assert environment["PYTHONPATH"].startswith(str(tree))
@@ -154,7 +154,7 @@ ROLLED = {"scheduled.rebalance.max.delay.ms": "60000", "session.timeout.ms": "30
 
 @contextmanager
 def asked_meanwhile(urls: list[str]) -> Iterator[Counter[str]]:
-    """Ask workers for statuses all the time; count the answers that are good, and the others."""
+    """Ask the workers for statuses all the time, and count good answers and others."""
     answers: Counter[str] = Counter()
     ended = threading.Event()
 
@@ -168,7 +168,7 @@ def asked_meanwhile(urls: list[str]) -> Iterator[Counter[str]]:
                     good = answer.status == 200 or told
                     answers["good" if good else f"{path}: {answer.text}"] += 1
                 except OSError:
-                    # It is the one that restarts.
+                    # The worker is restarting.
                     continue
 
     threads = [threading.Thread(target=ask, args=(url,)) for url in urls]
@@ -187,7 +187,7 @@ def asked_meanwhile(urls: list[str]) -> Iterator[Counter[str]]:
 def test_a_rolling_restart_with_many_connectors_starts_nothing_twice(
     kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """Statuses are true at the end, all runs, and no answer is a server's error."""
+    """At the end all run, the statuses are true, and no answer was a server error."""
     journal = Journal(tmp_path / "journal")
     with cluster_of(3, kafka_broker.bootstrap_servers, tmp_path, ROLLED) as cluster:
         names = [f"connector-{number}" for number in range(CONNECTORS)]
@@ -207,14 +207,14 @@ def test_a_rolling_restart_with_many_connectors_starts_nothing_twice(
                 eventually(lambda: all_run(cluster, tasks), ROLLED_S, lambda: states_in(cluster))
         assert answers.keys() == {"good"}, answers
         assert journal.entries("overlap") == []
-        # Each task moved with its worker and may have been given back; none is started for nothing.
+        # A task moves with its worker and may be given back; there are no other starts.
         assert len(journal.started_since(starts)) <= 3 * WITH_TASKS
 
         def faults() -> list[str]:
             written = statuses_in(kafka_broker.bootstrap_servers, f"{cluster.group_id}-status")
             return status_faults(cluster.agents, written)
 
-        # The process of a connector that falls asleep ends before its agent says that it sleeps.
+        # The process of a connector ends before its agent reports that the connector sleeps.
         eventually(lambda: faults() == [], WAIT_S, faults)
 
 
@@ -229,7 +229,7 @@ def states_in(cluster: Cluster) -> Counter[str]:
 
 
 def all_run(cluster: Cluster, tasks: dict[str, int]) -> bool:
-    """Whether everything runs, on workers that are there, as each of them says."""
+    """Return whether every worker reports that everything runs on living workers."""
     workers = {worker_of(agent) for agent in cluster.agents}
     for agent in cluster.agents:
         answer = agent.call("GET", "/connectors?expand=status")

@@ -1,4 +1,4 @@
-"""A cluster loses its internal topics: a restored backup brings back its connectors."""
+"""A restored backup brings back the connectors of a cluster without its internal topics."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ CONNECTORS = EXACTLY_ONCE + SINKS + PAUSED + STOPPED + 1
 
 
 class Fleet:
-    """Connectors of an agent: sources of numbers, sinks, and some that do not run."""
+    """An agent's connectors: sources of numbers, sinks, and connectors that do not run."""
 
     def __init__(self, agent: Agent, broker: SharedBroker, directory: Path) -> None:
         self.agent = agent
@@ -85,7 +85,7 @@ class Fleet:
             )
 
     def states(self) -> dict[str, str]:
-        """The target states, which also connectors have that are FAILED."""
+        """Return the target states, which FAILED connectors have too."""
         found = self.agent.get("/agent/connectors")
         return {name: each["target_state"] for name, each in found.items()}
 
@@ -96,7 +96,7 @@ def wait_until_gone(servers: str, topics: Sequence[str]) -> None:
 
 
 def delete_group(servers: str, group: str) -> None:
-    """A lost group: its offsets are in the backup only."""
+    """Delete a consumer group, so that its offsets are in the backup only."""
     admin = AdminClient({"bootstrap.servers": servers})
     with suppress(KafkaException):
         admin.delete_consumer_groups([group])[group].result(60)
@@ -106,7 +106,7 @@ def delete_group(servers: str, group: str) -> None:
 def test_a_cluster_without_its_internal_topics_comes_back(
     agents: Agents, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """Exactly-once sources lose and repeat nothing, although the first restore is killed."""
+    """Exactly-once sources lose and repeat nothing although the first restore is killed."""
     group = unique_name("disaster")
     agent = agents.start(properties=ENABLED, group_id=group)
     fleet = Fleet(agent, kafka_broker, tmp_path)

@@ -1,4 +1,4 @@
-"""The commands of tutorials and how-tos and the examples of references are run as they are written.
+"""The commands of tutorials and how-tos and the examples of references run as they are written.
 
 Only addresses, directories, waits and ids of backups are replaced. A terminal answers questions.
 Pages with tests of their own: upgrade-to-exactly-once (`test_upgrade`), write-a-connector
@@ -39,7 +39,7 @@ ENDLESS = re.compile(r"^(pyconnect (?:top|.* --(?:follow|watch))\b[^#\n]*)", re.
 
 
 class Terminal:
-    """Runs blocks of pages in bash on a terminal, in a home of its own."""
+    """A terminal with bash that runs blocks of pages, with a home directory of its own."""
 
     def __init__(self, directory: Path, variables: Mapping[str, str]) -> None:
         self.directory = directory
@@ -52,13 +52,13 @@ class Terminal:
         }
         for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"):
             self._environment.pop(name, None)
-        # The jars are not fetched again.
+        # The jars in the cache are used again.
         self._environment.setdefault("XDG_CACHE_HOME", str(Path.home() / ".cache"))
         (directory / "examples").symlink_to(DOCS.parent / "examples")
 
     def run(self, program: str) -> str:
-        """Return what the program printed; each of its commands has to succeed."""
-        # A page shows endless commands too. They are ended as a reader ends them: by Ctrl-C.
+        """Return what the program printed; each of its commands must succeed."""
+        # Endless commands of a page are ended as a reader ends them, by Ctrl-C.
         program = ENDLESS.sub(
             r"timeout --foreground -s INT 5 \1 || [ $? = 124 ] || [ $? = 130 ] ", program
         )
@@ -97,7 +97,7 @@ class Terminal:
 
 
 def blocks(page: str, replaced: Mapping[str, str]) -> list[str]:
-    """Return the blocks of a page, without their indent and with some texts replaced."""
+    """Return the code blocks of a page, without indentation and with texts replaced."""
     text = (DOCS / page).read_text("utf-8")
     found = [textwrap.dedent(code) for code in BLOCK.findall(text)]
     assert found, page
@@ -114,7 +114,7 @@ def group(agents: Agents) -> Sequence[Agent]:
 
 @pytest.fixture
 def terminal(group: Sequence[Agent], kafka_broker: SharedBroker, tmp_path: Path) -> Terminal:
-    """With the contexts `old`, the current one, and `new`."""
+    """A terminal with the contexts `new` and `old`, which is the current one."""
     home = tmp_path / "home"
     home.mkdir()
     terminal = Terminal(home, {})
@@ -127,7 +127,7 @@ def terminal(group: Sequence[Agent], kafka_broker: SharedBroker, tmp_path: Path)
 
 
 def test_your_first_connector(tmp_path: Path) -> None:
-    """A sandbox with an agent, then a broker and a worker of the reader's own."""
+    """The page uses a sandbox with an agent, then a broker and a worker of the reader's own."""
     terminal = Terminal(tmp_path, {})
     broker, rest = free_port(), free_port()
     lines = str(tmp_path / "lines.txt")
@@ -161,7 +161,7 @@ def test_your_first_connector(tmp_path: Path) -> None:
 def test_a_task_failed(
     group: Sequence[Agent], terminal: Terminal, kafka_broker: SharedBroker
 ) -> None:
-    """A source whose transformation fails, and a sink with a dead letter queue."""
+    """The page's source has a failing transformation, and its sink a dead letter queue."""
     agent = group[1]
     topic, lines = unique_name("failed"), terminal.directory / "lines"
     lines.write_text("no number\n")
@@ -202,7 +202,7 @@ def test_a_task_failed(
 def test_replay_dead_letters(
     group: Sequence[Agent], terminal: Terminal, kafka_broker: SharedBroker
 ) -> None:
-    """A sink whose records have a price that is no number, until the records are mended."""
+    """A sink refuses records whose price is not a number until the records are mended."""
     topic, again, dead = (unique_name(each) for each in ("orders", "again", "dead"))
     create_topics(kafka_broker.bootstrap_servers, [topic, again, dead])
     produce(kafka_broker.bootstrap_servers, topic, b'{"price": "12 EUR"}', b'{"price": 7}')
@@ -246,7 +246,7 @@ def test_replay_dead_letters(
 
 @pytest.mark.long(only=True)
 def test_move_a_connector(group: Sequence[Agent], terminal: Terminal) -> None:
-    """It goes on in the other cluster where it was, and `promote` makes it there again."""
+    """The connector continues in the other cluster, and `promote` creates it there too."""
     new, old = group
     lines = terminal.directory / "lines"
     lines.write_text("one\ntwo\n")
@@ -265,7 +265,7 @@ def test_move_a_connector(group: Sequence[Agent], terminal: Terminal) -> None:
 
     old.create("orders", config)
     terminal.run(f"pyconnect context set prod --url {new.url}")
-    # Without a difference `diff` ends with 0.
+    # `diff` exits with 0 because there is no difference.
     terminal.run(page[-1])
     assert new.get("/connectors/orders")["config"]["topic"] == config["topic"]
 
@@ -274,7 +274,7 @@ def test_move_a_connector(group: Sequence[Agent], terminal: Terminal) -> None:
 def test_operate_several_clusters(
     group: Sequence[Agent], terminal: Terminal, kafka_broker: SharedBroker
 ) -> None:
-    """The two contexts of the page are two agents."""
+    """The commands for several clusters work with two agents as the page's contexts."""
     eu, us = group
     (terminal.directory / "inventory.toml").write_text(f'[[workers]]\nurl = "{eu.url}"\n')
     (terminal.directory / "connectors").mkdir()
@@ -302,7 +302,7 @@ def test_operate_several_clusters(
 def test_replay_a_day(
     group: Sequence[Agent], terminal: Terminal, kafka_broker: SharedBroker
 ) -> None:
-    """A sink delivers all records again, a second one delivers them too, a source starts over."""
+    """One sink delivers all records again, a second one too, and a source starts again."""
     agent = group[1]
     lines, out = terminal.directory / "lines", terminal.directory / "out"
     lines.write_text("one\ntwo\n")
@@ -328,7 +328,7 @@ def test_replay_a_day(
 
 @pytest.mark.long(only=True)
 def test_back_up_a_cluster(group: Sequence[Agent], terminal: Terminal) -> None:
-    """The connector that is lost after the backup goes on where it was."""
+    """A connector lost after the backup continues at its offset."""
     agent = group[1]
     lines = terminal.directory / "lines"
     lines.write_text("one\ntwo\n")
@@ -350,7 +350,7 @@ def test_back_up_a_cluster(group: Sequence[Agent], terminal: Terminal) -> None:
 
 @pytest.mark.long(only=True)
 def test_watch_a_cluster(group: Sequence[Agent], terminal: Terminal) -> None:
-    """The installation of the view is left out: it is there."""
+    """The commands of the view work; its installation is left out."""
     agent = group[1]
     out = terminal.directory / "out"
     agent.create(
@@ -362,7 +362,7 @@ def test_watch_a_cluster(group: Sequence[Agent], terminal: Terminal) -> None:
 
 
 def example(page: str, directory: Path) -> Callable[[str], list[str]]:
-    """Return what gives a page's blocks of a language; only directory and topics are others."""
+    """Return a function from a language to the page's blocks, with `directory` and new topics."""
     text = (DOCS / "reference" / page).read_text("utf-8").replace("/tmp/shop", str(directory))
     text = text.replace("shop-", f"{unique_name('shop')}-")
     return lambda language: re.findall(
@@ -371,7 +371,7 @@ def example(page: str, directory: Path) -> Callable[[str], list[str]]:
 
 
 def test_the_example_of_lakes_fills_files_and_a_table(agents: Agents, tmp_path: Path) -> None:
-    """docs/reference/connectors-lake.md, as it is written."""
+    """docs/reference/connectors-lake.md works as written."""
     blocks_of = example("connectors-lake.md", tmp_path)
     prepare, look = blocks_of("python")
     subprocess.run([sys.executable, "-c", prepare], check=True)
@@ -389,7 +389,7 @@ def test_the_example_of_lakes_fills_files_and_a_table(agents: Agents, tmp_path: 
 
 
 def test_the_example_of_sql_copies_its_table(agents: Agents, tmp_path: Path) -> None:
-    """docs/reference/connectors-sql.md, as it is written."""
+    """docs/reference/connectors-sql.md works as written."""
     blocks_of = example("connectors-sql.md", tmp_path)
     (program,), (query,), (answer,) = map(blocks_of, ("python", "sql", "text"))
     subprocess.run([sys.executable, "-c", program], check=True)

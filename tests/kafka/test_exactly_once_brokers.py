@@ -1,4 +1,4 @@
-"""Exactly-once sources while brokers restart, move and refuse, and networks part (KIP-618)."""
+"""Exactly-once sources while brokers restart, move and refuse, and networks are cut (KIP-618)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -26,14 +26,14 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "2000"}
 EACH = {"batch": "1", "pause.ms": "5"}
-"""A transaction of its own for each number, more than half of the time in its commit."""
+"""Each number has a transaction of its own, which is more than half of the time in its commit."""
 NEVER = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "3600000"}
 INTERNAL_TOPICS = ("config", "offset", "status")
 TRANSACTION_LOG = "__transaction_state"
 
 
 def running(agent: Agent, name: str = "numbers") -> bool:
-    """Whether all of a connector runs; what has failed is restarted, as an operator would."""
+    """Return whether a connector and its tasks run; restart what has failed, as a client would."""
     states = agent.states(name)
     if "FAILED" in states:
         agent.call("POST", f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true")
@@ -41,7 +41,7 @@ def running(agent: Agent, name: str = "numbers") -> bool:
 
 
 def go_on(sequences: Sequences, agent: Agent | None = None) -> None:
-    """Until readers have seen twenty more numbers of the first task.
+    """Wait until readers have seen twenty more numbers of the first task.
 
     With `agent`, tasks that fail meanwhile are restarted.
     """
@@ -62,20 +62,20 @@ def make_agent(
         yield agents.start(properties={**ENABLED, **(properties or {})})
 
 
-# A broker that restarts
+# Restarts of a broker
 
 
 @pytest.fixture
 def broker(servers: Servers) -> KafkaBroker:
-    """The test's own, because it is killed."""
+    """A broker for this test alone, because the test kills it."""
     return servers.broker()
 
 
 @pytest.mark.long
 def test_broker_restart_during_commit(broker: KafkaBroker, tmp_path: Path) -> None:
-    """It is killed while a commit of every poll is under way; no record is seen twice.
+    """No record is seen twice although the broker is killed while each poll is committed.
 
-    An only broker that is stopped in order may complete a transaction without its markers (seen
+    A single broker that is stopped in order may complete a transaction without its markers (seen
     with 4.3.1), so that readers wait for ever. `test_coordinator_move` stops one of several.
     """
     sequences = Sequences(broker.bootstrap_servers, tmp_path)
@@ -87,7 +87,7 @@ def test_broker_restart_during_commit(broker: KafkaBroker, tmp_path: Path) -> No
             broker.kill()
             broker.start()
             eventually(lambda: running(agent), WAIT_S, lambda: agent.states("numbers"))  # noqa: B023
-            # A task may fail for the outage later than its broker is back.
+            # A task may fail by the outage after its broker is back.
             go_on(sequences, agent)
         agent.do("PUT", "/connectors/numbers/stop")
         agent.wait_for_states("numbers", "STOPPED")
@@ -95,7 +95,7 @@ def test_broker_restart_during_commit(broker: KafkaBroker, tmp_path: Path) -> No
             assert values == list(range(1, len(values) + 1))
 
 
-# A coordinator that moves
+# Moves of a coordinator
 
 
 def transaction_leader(bootstrap_servers: str, transactional_id: str) -> int:
@@ -106,7 +106,7 @@ def transaction_leader(bootstrap_servers: str, transactional_id: str) -> int:
 
 
 def living_leader(cluster: KafkaCluster, transactional_id: str) -> int:
-    """Wait until there is one; the ids of nodes begin at 1."""
+    """Wait for a leader and return its node id; ids begin at 1."""
     servers = cluster.bootstrap_servers
     return eventually(
         lambda: max(transaction_leader(servers, transactional_id), 0), WAIT_S, "a leader"
@@ -119,7 +119,7 @@ def node(cluster: KafkaCluster, node_id: int) -> KafkaBroker:
 
 @pytest.mark.long(only=True)
 def test_coordinator_move(servers: Servers, tmp_path: Path) -> None:
-    """The transaction coordinator of a running task goes to another broker."""
+    """A task goes on when its transaction coordinator moves to another broker."""
     cluster = servers.cluster(3)
     sequences = Sequences(cluster.bootstrap_servers, tmp_path)
     replicated = {f"{kind}.storage.replication.factor": "3" for kind in INTERNAL_TOPICS}
@@ -146,12 +146,12 @@ def test_coordinator_move(servers: Servers, tmp_path: Path) -> None:
         assert seen == list(range(1, len(seen) + 1))
 
 
-# A broker that refuses
+# Refusals of a broker
 
 
 @pytest.mark.long(only=True)
 def test_fencing_with_an_unauthorized_id(secured: SecuredBroker, tmp_path: Path) -> None:
-    """The first task set needs no fencing; the second fails until ids are granted."""
+    """The first task set needs no fencing; the second one fails until the ids are granted."""
     users = secured.client_users()
     sequences = Sequences(secured.plaintext, tmp_path)
     secured.create_topics(sequences.topic)
@@ -194,17 +194,17 @@ def test_fencing_with_an_unauthorized_id(secured: SecuredBroker, tmp_path: Path)
         sequences.check(40, 2)
 
 
-# A network that parts
+# Partitions of a network
 
 
 def sasl_everywhere(user: str) -> dict[str, str]:
-    """For all clients of a worker and of its connectors."""
+    """Return SASL settings for all clients of a worker and of its connectors."""
     prefixes = ("", "producer.", "consumer.", "admin.")
     return {key: value for prefix in prefixes for key, value in sasl(user, prefix).items()}
 
 
 def test_zombie_tasks_after_a_partition(kafka_runtime: KafkaRuntime, tmp_path: Path) -> None:
-    """A worker is cut off from Kafka, another takes over, the network comes back: all is fenced.
+    """A worker cut off from Kafka is replaced by another; when it is back its tasks are fenced.
 
     One connector commits each poll; the transactions of the other one stay open.
     """
@@ -216,7 +216,7 @@ def test_zombie_tasks_after_a_partition(kafka_runtime: KafkaRuntime, tmp_path: P
             port=port,
             sasl_port=sasl_port,
             security=BrokerSecurity(sasl_users={"far": "secret"}),
-            # Who comes through the proxy is told to go on coming through it.
+            # Clients that come through the proxy get the proxy's address from the broker.
             properties={
                 "advertised.listeners": (
                     f"PLAINTEXT://{LOOPBACK}:{port},SASL://{LOOPBACK}:{proxy.port}"
@@ -245,7 +245,7 @@ def test_zombie_tasks_after_a_partition(kafka_runtime: KafkaRuntime, tmp_path: P
 
 @dataclass(frozen=True)
 class Divided:
-    """A connector with a task on either side of the network."""
+    """A connector with one task on each side of the network."""
 
     name: str
     sequences: Sequences

@@ -19,9 +19,9 @@ pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(900)]
 SECONDS = 120 if LONG else 30
 LINES_PER_S = 100 if LONG else 30
 IN_JAVA = 1 if LONG else 0
-"""Java sources, with a Java sink behind each."""
+"""The sources are Java plugins, each with a Java sink."""
 SEED_VARIABLE = "PYCONNECT_CHAOS_SEED"
-"""Repeats a schedule; the machine decides what the schedule meets."""
+"""A seed that repeats a schedule of kills; its effects depend on the machine."""
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def cluster(
 def test_every_line_is_seen_once_and_in_order(
     cluster: Cluster, kafka_broker: SharedBroker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Supervisors, tasks and whole hosts die and freeze past their session while lines come."""
+    """Each line is seen once and in order, although workers, tasks and hosts die or freeze."""
     seed = int(os.environ.get(SEED_VARIABLE, picked_seed()))
     chaos = Chaos(
         cluster,

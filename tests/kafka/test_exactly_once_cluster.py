@@ -1,7 +1,7 @@
 """Exactly-once sources of several workers (KIP-618): zombies, and fencing between workers.
 
-Leaders that others have replaced or that die in a change of offsets (KIP-875), and downgrades,
-worker by worker or at once.
+Further tests have leaders that are replaced or that die in a change of offsets (KIP-875), and
+downgrades, worker by worker or at once.
 """
 
 import os
@@ -45,7 +45,7 @@ PARTITIONS = 20_000
 def shared_cluster(
     kafka_broker: SharedBroker, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
-    """Two workers at `enabled`, which every test that has them leaves alive."""
+    """Two workers with exactly-once enabled, which every test leaves alive."""
     directory = tmp_path_factory.mktemp("leaders")
     with cluster_of(2, kafka_broker.bootstrap_servers, directory, ENABLED) as shared:
         yield shared
@@ -61,13 +61,13 @@ def shared(shared_cluster: Cluster) -> Iterator[Cluster]:
 
 @pytest.fixture
 def cluster(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Cluster]:
-    """A cluster of the test's own, with one worker at `enabled`."""
+    """A cluster for this test alone, with one worker with exactly-once enabled."""
     with cluster_of(1, kafka_broker.bootstrap_servers, tmp_path, ENABLED) as cluster:
         yield cluster
 
 
 def family(agent: Agent) -> list[psutil.Process]:
-    """The worker process and everything it has started."""
+    """Return the worker process and all processes below it."""
     supervisor = agent.supervisor()
     return [supervisor, *supervisor.children(recursive=True)]
 
@@ -76,7 +76,7 @@ def family(agent: Agent) -> list[psutil.Process]:
 def test_zombie_task_after_its_worker_was_frozen(
     shared: Cluster, sequences: Sequences, settings: dict[str, str]
 ) -> None:
-    """Worker and task are stopped past the session; the successor's view is never disturbed."""
+    """A frozen worker and its task do not disturb the records of the task that replaces theirs."""
     shared.agents[0].create(sequences.name, {**sequences.config(), **settings})
     shared.wait_until_running({sequences.name: 1})
     sequences.allow(40)
@@ -110,7 +110,7 @@ def test_zombie_task_after_its_worker_was_frozen(
 
 
 def test_tasks_of_followers_are_fenced_by_the_leader(shared: Cluster, sequences: Sequences) -> None:
-    """Task sets change while tasks run on both workers; signed requests reach the leader."""
+    """The leader fences tasks on both workers when task sets change."""
     agent = shared.agents[0]
     agent.create(sequences.name, sequences.config(4))
     shared.wait_until_running({sequences.name: 4})
@@ -125,7 +125,7 @@ def test_tasks_of_followers_are_fenced_by_the_leader(shared: Cluster, sequences:
 
 
 def test_the_owner_dies_in_a_transaction(cluster: Cluster, sequences: Sequences) -> None:
-    """kill -9 of worker process and task at once; another worker aborts and repeats."""
+    """After kill -9 of worker and task, another worker aborts the transaction and repeats it."""
     cluster.add()
     cluster.agents[0].create("numbers", {**sequences.config(), **NEVER})
     cluster.wait_until_running({"numbers": 1})
@@ -143,7 +143,7 @@ def test_the_owner_dies_in_a_transaction(cluster: Cluster, sequences: Sequences)
 def test_the_leader_dies_while_it_fences(
     cluster: Cluster, sequences: Sequences, kafka_broker: SharedBroker
 ) -> None:
-    """Tasks that waited for its answer are cleared by the next leader; none is left FAILED."""
+    """The next leader fences for tasks that wait for the dead leader; none stays FAILED."""
     cluster.add()
     port = int(kafka_broker.bootstrap_servers.rpartition(":")[2])
     with Proxy(port) as proxy:
@@ -158,7 +158,7 @@ def test_the_leader_dies_while_it_fences(
         sequences.wait_for(30, 4)
         configs = {task["id"]["task"]: task["config"] for task in other.get(TASKS)}
         proxy.cut()
-        # A new task set, as a connector anywhere would have made it: its older one is fenced.
+        # A new task set, as a connector on any worker makes it: the older set is fenced.
         records = [
             config_records.task_config(ConnectorTaskId("numbers", number), {**config, "new": "yes"})
             for number, config in configs.items()
@@ -189,15 +189,15 @@ def leads(agent: Agent) -> bool:
 
 
 def task_pid(agent: Agent) -> int | None:
-    """Of a task that runs there."""
+    """Return the pid of the task that runs on the agent; None without a task."""
     tasks = [task for task in agent.get("/agent/tasks") if task["task"] is not None]
     return int(tasks[0]["pid"]) if tasks else None
 
 
 def test_zombie_leader(shared: Cluster, sequences: Sequences) -> None:
-    """A leader wakes with a request that came while another led: it writes nothing as leader.
+    """A resumed leader with an old request writes nothing as leader, because another one leads.
 
-    Either it passes the request on, which then counts everywhere, or it refuses it.
+    It forwards the request, which then counts everywhere, or refuses it.
     """
     zombie = shared.leader()
     [other] = shared.followers()
@@ -234,9 +234,9 @@ def test_zombie_leader(shared: Cluster, sequences: Sequences) -> None:
 
 
 def test_two_leaders(shared: Cluster, sequences: Sequences) -> None:
-    """A worker that claims the leader's id fences the other.
+    """Another producer with the leader's id fences the leader.
 
-    One request fails, and the next is written.
+    One request fails, and the next one is written.
     """
     leader = shared.leader()
     sequences.producer(f"connect-cluster-{shared.group_id}")
@@ -253,9 +253,9 @@ def test_two_leaders(shared: Cluster, sequences: Sequences) -> None:
 
 
 def test_fencing_while_a_task_initialises(shared: Cluster, sequences: Sequences) -> None:
-    """A worker freezes with a task that has no producer yet; a later task set runs elsewhere.
+    """A worker freezes while its task has no producer; a later task set runs elsewhere.
 
-    When both wake, the task may still fence its successor, but it writes nothing.
+    When both are resumed, the task may still fence its successor, but it writes nothing.
     """
     hold = sequences.directory / HOLD
     hold.touch()
@@ -278,7 +278,7 @@ def test_fencing_while_a_task_initialises(shared: Cluster, sequences: Sequences)
         sequences.allow(30)
         sequences.wait_for(30, 2)
         hold.unlink()
-        # The task first, so that nobody tells it to stop before it has its producer.
+        # The task resumes first, so that no worker stops it before it has its producer.
         os.kill(late, signal.SIGCONT)
     finally:
         owner.process.resume()
@@ -300,7 +300,7 @@ def add(cluster: Cluster, phase: str) -> Agent:
 
 
 def replace_all(cluster: Cluster, phase: str) -> None:
-    """One at a time, stopped in order, the leader last."""
+    """Replace the workers one at a time in order, the leader last."""
     leader = cluster.leader()
     for agent in sorted(cluster.agents, key=lambda agent: agent is leader):
         cluster.agents.remove(agent)
@@ -311,9 +311,9 @@ def replace_all(cluster: Cluster, phase: str) -> None:
 
 @pytest.mark.long(only=True)
 def test_soft_downgrade(cluster: Cluster, sequences: Sequences) -> None:
-    """Through `preparing` to `disabled`, and back: orderly stops leave no gap and no duplicate.
+    """A downgrade through `preparing` to `disabled` and back has no gap and no duplicate.
 
-    At no time is an open transaction's record seen, nor one twice; `required` is refused again.
+    Readers never see records of open transactions, and `required` is refused again.
     """
     add(cluster, "enabled")
     cluster.agents[0].create("numbers", sequences.config(2))
@@ -340,10 +340,10 @@ def test_soft_downgrade(cluster: Cluster, sequences: Sequences) -> None:
 
 
 def test_hard_downgrade(cluster: Cluster, sequences: Sequences) -> None:
-    """All workers die in open transactions; the next ones know nothing of exactly-once.
+    """The successors of killed workers run without exactly-once.
 
-    Offsets of aborted transactions are not taken for valid, so nothing is skipped. Readers of
-    committed records see each number once; the others see the aborted ones too.
+    Offsets of aborted transactions are not valid, so nothing is skipped. Readers of committed
+    records see each number once; other readers see the aborted ones too.
     """
     cluster.agents[0].create(
         "numbers",
@@ -357,7 +357,7 @@ def test_hard_downgrade(cluster: Cluster, sequences: Sequences) -> None:
     successor = add(cluster, "disabled")
     cluster.wait_until_running({"numbers": 1}, WAIT_S)
     eventually(lambda: sequences.seen(committed=False)["0"].count(40) == 2, WAIT_S)
-    # Plain records behind an open transaction wait with it for its end.
+    # Plain records behind an open transaction are readable after its end.
     sequences.check(40)
     assert successor.call("PUT", "/connectors/numbers/stop").status == 204
     successor.wait_for_states("numbers", "STOPPED")
@@ -367,7 +367,7 @@ def test_hard_downgrade(cluster: Cluster, sequences: Sequences) -> None:
 
 
 def alter(agent: Agent, position: int) -> Answer:
-    """Every partition to that position."""
+    """Alter the offsets of every partition to `position`."""
     entries = [
         {"partition": {"number": str(number)}, "offset": {"last": position}}
         for number in range(PARTITIONS)
@@ -376,7 +376,7 @@ def alter(agent: Agent, position: int) -> Answer:
 
 
 def positions(agent: Agent) -> list[int]:
-    """The position of each partition."""
+    """Return the position of each partition."""
     return [
         entry["offset"]["last"] for entry in agent.get("/connectors/numbers/offsets")["offsets"]
     ]
@@ -389,8 +389,8 @@ def altered(cluster: Cluster, position: int) -> bool:
 def test_a_leader_that_dies_in_a_change_leaves_all_of_it_or_nothing(
     cluster: Cluster, sequences: Sequences, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """Once as the connector was asked, once in the transaction; the next leader changes them."""
-    # Two of them die.
+    """A leader that dies in a change of offsets leaves all of it or nothing."""
+    # Two workers die in this test.
     for _ in range(2):
         cluster.add()
     topic = OffsetTopic(kafka_broker.bootstrap_servers, f"{cluster.group_id}-offsets")
@@ -400,7 +400,7 @@ def test_a_leader_that_dies_in_a_change_leaves_all_of_it_or_nothing(
         "connector.class": HOOK_SOURCE,
         "hook": "true",
         "told": str(told),
-        # Whoever waits for the broker to end what the dead leader began fails.
+        # A worker that waited for the broker to end the dead leader's transaction would fail.
         "producer.override.transaction.timeout.ms": "600000",
     }
     cluster.agents[0].create("numbers", config, initial_state="STOPPED")

@@ -1,7 +1,7 @@
 """Exactly-once sources of one worker, killed, fenced and reconfigured (KIP-618).
 
-And transactions that end otherwise than planned, and what a task is told at their end.
-Proven on a real broker only: librdkafka's mock lets a fenced producer commit.
+Further tests have transactions that do not end as planned, and the task's calls at their end.
+They need a real broker: librdkafka's mock lets a fenced producer commit.
 """
 
 import json
@@ -42,7 +42,7 @@ def group_id() -> str:
 
 @pytest.fixture(scope="module")
 def shared_agent(module_agents: Agents, group_id: str) -> Agent:
-    """A worker at `enabled`."""
+    """An agent with exactly-once enabled."""
     return module_agents.start(group_id=group_id, properties=ENABLED)
 
 
@@ -52,7 +52,7 @@ def agent(shared_agent: Agent) -> Agent:
 
 
 def newest_child(agent: Agent) -> psutil.Process:
-    """The task's process: it was started after its connector's."""
+    """Return the process of the task, which is younger than its connector's."""
     return max(agent.children(), key=lambda child: child.create_time())
 
 
@@ -70,7 +70,7 @@ def trace(agent: Agent, name: str) -> str:
 def test_a_clean_life_shows_each_number_once(
     agent: Agent, sequences: Sequences, boundary: dict[str, str]
 ) -> None:
-    """Also what was open when the connector was paused, and when it was deleted."""
+    """Open transactions are committed when the connector is paused or deleted."""
     agent.create(sequences.name, {**sequences.config(), **boundary})
     agent.wait_for_states(sequences.name, "RUNNING", "RUNNING")
     sequences.allow(100)
@@ -85,9 +85,7 @@ def test_a_clean_life_shows_each_number_once(
 
 
 def test_killed_between_produce_and_commit(agent: Agent, sequences: Sequences) -> None:
-    """The produced records are aborted and read again, because their offsets were in the same
-    transaction.
-    """
+    """A killed task's records are aborted and read again: their offsets were in the transaction."""
     agent.create(sequences.name, {**sequences.config(), **NEVER})
     sequences.allow(50)
     sequences.wait_for(50, committed=False)
@@ -104,7 +102,7 @@ def test_killed_between_produce_and_commit(agent: Agent, sequences: Sequences) -
 
 
 def test_killed_between_commit_and_its_acknowledgement(agent: Agent, sequences: Sequences) -> None:
-    """The broker has committed, the task was never told: it goes on where the commit ended."""
+    """A task that was killed after the broker's commit continues behind that commit."""
     agent.create(sequences.name, sequences.config())
     sequences.allow(30)
     sequences.check(30)
@@ -118,7 +116,7 @@ def test_killed_between_commit_and_its_acknowledgement(agent: Agent, sequences: 
 def test_a_fenced_task_fails_and_shows_nothing_of_its_transaction(
     agent: Agent, sequences: Sequences, group_id: str
 ) -> None:
-    """The later initialisation of the id wins; a restart fences in turn and continues."""
+    """A fenced task fails; a restart fences the other producer in turn and continues."""
     agent.create(sequences.name, {**sequences.config(), **NEVER})
     sequences.allow(20)
     sequences.wait_for(20, committed=False)
@@ -137,13 +135,13 @@ def test_a_fenced_task_fails_and_shows_nothing_of_its_transaction(
 
 
 def test_task_count_up_and_down(agent: Agent, sequences: Sequences, group_id: str) -> None:
-    """Each new task set fences every task of the one before, however many either has."""
+    """Each new task set fences every task of the older one, whatever their numbers."""
     agent.create(sequences.name, sequences.config(3))
     limit = 20
     sequences.allow(limit)
     sequences.wait_for(limit, 3)
     for before, after in pairwise((3, 5, 1, 5, 3)):
-        # They fence the tasks that run: only tasks of a newer set can make progress.
+        # The zombies fence the running tasks: only tasks of a newer set can make progress.
         zombies = [sequences.producer(f"{group_id}-{sequences.name}-{n}") for n in range(before)]
         answer = agent.call("PUT", f"/connectors/{sequences.name}/config", sequences.config(after))
         assert answer.status == 200, answer.text
@@ -159,7 +157,7 @@ def test_task_count_up_and_down(agent: Agent, sequences: Sequences, group_id: st
 
 
 def test_delete_and_re_create_under_the_same_name(agent: Agent, sequences: Sequences) -> None:
-    """The offsets are still there, and so is the count of tasks to fence."""
+    """A connector that is created again has its offsets and the count of tasks to fence."""
     agent.create(sequences.name, sequences.config(2))
     sequences.allow(30)
     sequences.check(30, 2)
@@ -175,7 +173,7 @@ def test_delete_and_re_create_under_the_same_name(agent: Agent, sequences: Seque
 def test_a_hung_poll_is_killed_and_its_successor_goes_on(
     agent: Agent, sequences: Sequences
 ) -> None:
-    """The open transaction is aborted; none of its records is missing or doubled later."""
+    """A killed task's open transaction is aborted, and none of its records is lost or doubled."""
     agent.create(sequences.name, {**sequences.config(), **NEVER})
     sequences.allow(30)
     sequences.wait_for(30, committed=False)
@@ -191,7 +189,7 @@ def test_a_hung_poll_is_killed_and_its_successor_goes_on(
 def test_a_connector_ends_its_transactions_itself(
     agent: Agent, sequences: Sequences, group_id: str, kafka_broker: SharedBroker
 ) -> None:
-    """An aborted record is neither seen nor read again: its offset is committed all the same."""
+    """An aborted record is neither seen nor read again, because its offset is committed."""
     agent.create(sequences.name, {**sequences.config(), "transaction.boundary": "connector"})
     sequences.allow(100)
     kept = [*range(1, 2), *range(3, 6), *range(9, 22), *range(35, 90)]
@@ -203,7 +201,7 @@ def test_a_connector_ends_its_transactions_itself(
         return [json.loads(value or b"")["last"] for value in own]
 
     assert ends() == [1, 2, 3, 5, 8, 13, 21, 34, 55, 89]
-    # 90 to 100 are in an open transaction, which ends with the task.
+    # The transaction with 90 to 100 is open and ends with the task.
     assert agent.call("POST", f"/connectors/{sequences.name}/tasks/0/restart").status == 204
     sequences.allow(240)
     eventually(lambda: ends()[-2:] == [144, 233], WAIT_S, ends)
@@ -227,7 +225,7 @@ def test_aborts_right_after_producing(agent: Agent, sequences: Sequences) -> Non
 def test_a_record_that_cannot_be_converted(
     agent: Agent, sequences: Sequences, tolerance: str
 ) -> None:
-    """It fails the task and its transaction, or is left out of it."""
+    """The record fails the task and its transaction, or the record is dropped."""
     agent.create(
         sequences.name,
         {
@@ -259,7 +257,7 @@ def test_a_record_that_cannot_be_converted(
 def test_impossible_exactly_once_settings_fail_the_task(
     agent: Agent, sequences: Sequences, settings: dict[str, str], text: str
 ) -> None:
-    """Transactions longer than the broker allows, records among offsets, too few replicas asked."""
+    """The task fails for a too long transaction timeout, records among offsets, or few replicas."""
     given = {name: value.replace("TOPIC", sequences.topic) for name, value in settings.items()}
     agent.create(sequences.name, {**sequences.config(), **given})
     sequences.allow(10)
@@ -268,14 +266,14 @@ def test_impossible_exactly_once_settings_fail_the_task(
 
 
 def test_transaction_timeout(agent: Agent, sequences: Sequences) -> None:
-    """The broker ends what stays open too long; the task fails, says what to tune, and repeats."""
+    """A task whose transaction times out fails, names what to tune, and repeats its records."""
     agent.create(
         sequences.name,
         {**sequences.config(), **NEVER, "producer.override.transaction.timeout.ms": "2000"},
     )
     sequences.allow(30)
     sequences.wait_for(30, committed=False)
-    # The broker's marker lets readers of committed records come to the end.
+    # The broker's marker lets readers of committed records reach the end.
     eventually(lambda: sequences.end() > 30, WAIT_S)
     assert sequences.seen() == {}
     assert agent.call("PUT", f"/connectors/{sequences.name}/pause").status == 202
@@ -294,7 +292,7 @@ def test_transaction_timeout(agent: Agent, sequences: Sequences) -> None:
 def test_an_open_transaction_is_aborted_when_its_task_ends(
     agent: Agent, sequences: Sequences, fails: bool
 ) -> None:
-    """Stopped or failed: readers of committed records need not wait for the long timeout."""
+    """The transaction of a task that stops or fails is aborted without its long timeout."""
     boundary = NEVER if fails else {"transaction.boundary": "connector"}
     timeout = {"producer.override.transaction.timeout.ms": "600000"}
     agent.create(sequences.name, {**sequences.config(), **boundary, **timeout})
@@ -311,9 +309,9 @@ def test_an_open_transaction_is_aborted_when_its_task_ends(
 
 
 def test_task_commit_of_dropped_records(agent: Agent, sequences: Sequences) -> None:
-    """A dropped record is told of, without metadata, after the commit it waited for.
+    """`commitRecord` gets a dropped record, without metadata, after the next commit.
 
-    It moves no offset: the one that was dropped last is read, and told of, again.
+    A dropped record moves no offset: the last dropped one is read and reported again.
     """
     config = {
         **sequences.config(batch="1"),

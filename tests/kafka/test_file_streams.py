@@ -1,6 +1,6 @@
 """FileStream connectors in child processes, with a real broker.
 
-Topics of sinks that match a pattern, or are deleted and come back, too.
+Further tests have sinks whose topics match a pattern, or are deleted and created again.
 """
 
 import os
@@ -54,7 +54,7 @@ async def test_a_killed_sink_resumes_at_its_committed_offset(
 async def test_a_paused_sink_delivers_nothing_until_it_is_resumed(
     streams: FileStreams, tmp_path: Path
 ) -> None:
-    """It keeps its membership: the resume needs no new assignment."""
+    """The sink keeps its membership, so that the resume needs no new assignment."""
     sink_file = tmp_path / "out"
 
     async with children_world(streams.properties()) as w:
@@ -96,7 +96,7 @@ async def test_two_tasks_of_a_sink_share_the_partitions(
 
 
 def members(streams: FileStreams) -> int:
-    """Members of the sink's group that have partitions."""
+    """Return the number of members of the sink's group that have partitions."""
     admin = AdminClient({"bootstrap.servers": streams.bootstrap_servers})
     group = f"connect-{streams.sink_name}"
     described = admin.describe_consumer_groups([group])[group].result()
@@ -124,7 +124,7 @@ async def test_a_pattern_must_match_the_whole_topic_name(
 async def test_undecodable_records_fail_a_sink_or_are_skipped(
     streams: FileStreams, tmp_path: Path
 ) -> None:
-    """Skipped records advance the committed offset."""
+    """A skipped record advances the committed offset."""
     sink_file = tmp_path / "out"
     streams.produce(b'"good"', b"{bad", b'"better"')
     json = {
@@ -145,7 +145,7 @@ async def test_undecodable_records_fail_a_sink_or_are_skipped(
 
 
 async def test_an_unwritable_file_fails_the_sink(streams: FileStreams, tmp_path: Path) -> None:
-    """The text names the file."""
+    """The trace of the failed sink names the file."""
     async with children_world(streams.properties()) as w:
         sink = w.start_task(streams.sink(tmp_path / "no" / "such" / "directory"))
         await w.task_is(sink, State.FAILED)
@@ -157,7 +157,7 @@ async def test_an_unwritable_file_fails_the_sink(streams: FileStreams, tmp_path:
 async def test_a_sink_can_begin_at_the_age_of_records(
     streams: FileStreams, tmp_path: Path, kafka_broker: SharedBroker
 ) -> None:
-    """As a consumer of Java does since Kafka 4.0 (KIP-1106); later records follow."""
+    """A sink can begin at the age of records, as a Java consumer since Kafka 4.0 (KIP-1106)."""
     sink_file = tmp_path / "out"
     now_ms = round(time.time() * 1000)
     for age_h, line in ((3, b"old"), (2, b"older than the limit"), (0, b"new")):
@@ -177,7 +177,7 @@ async def test_a_sink_can_begin_at_the_age_of_records(
 
 
 async def test_a_file_goes_through_kafka_byte_by_byte(streams: FileStreams, tmp_path: Path) -> None:
-    """Source and sink run, offsets are committed, topics are tracked, and both end in order.
+    """Both connectors copy every byte, commit offsets, track topics, and end in order.
 
     A collector gets a span of one record in a thousand of each.
     """
@@ -196,7 +196,7 @@ async def test_a_file_goes_through_kafka_byte_by_byte(streams: FileStreams, tmp_
 async def run_both(
     source_file: Path, sink_file: Path, streams: FileStreams, tracing: Mapping[str, str]
 ) -> None:
-    """Run source and sink until all lines are in the sink's file."""
+    """Run source and sink until the sink's file has all lines."""
     async with children_world({**streams.properties(), **tracing}) as w:
         source = w.start_task(streams.source(source_file))
         sink = w.start_task(streams.sink(sink_file))
@@ -252,7 +252,7 @@ async def test_a_killed_source_resumes_at_the_committed_offset(
 async def test_a_source_killed_in_the_middle_loses_nothing(
     streams: FileStreams, tmp_path: Path
 ) -> None:
-    """At-least-once: every line arrives, some perhaps twice, none out of reach."""
+    """With at-least-once delivery every line arrives, some perhaps twice."""
     source_file = tmp_path / "in"
     write_lines(source_file, 300_000)
 
@@ -273,7 +273,7 @@ async def test_a_source_killed_in_the_middle_loses_nothing(
 async def test_a_stopped_source_has_committed_its_sent_records(
     streams: FileStreams, tmp_path: Path
 ) -> None:
-    """The final commit covers every acknowledged record, whatever the interval."""
+    """The final commit covers every acknowledged record, whatever the commit interval."""
     source_file = tmp_path / "in"
     write_lines(source_file, 100)
 
@@ -289,7 +289,7 @@ async def test_a_stopped_source_has_committed_its_sent_records(
 async def test_an_oversized_record_fails_the_task_by_name_and_size(
     streams: FileStreams, tmp_path: Path
 ) -> None:
-    """As with Java's producer it is an asynchronous failure; what came before is committed."""
+    """An oversized record fails the task asynchronously, and earlier records are committed."""
     source_file = tmp_path / "in"
     source_file.write_bytes(b"small\n" + b"x" * 2_000_000 + b"\n")
 
@@ -305,7 +305,7 @@ async def test_an_oversized_record_fails_the_task_by_name_and_size(
 async def test_an_oversized_record_is_skipped_when_errors_are_tolerated(
     streams: FileStreams, tmp_path: Path
 ) -> None:
-    """The task goes on behind it."""
+    """With errors.tolerance=all the task goes on behind an oversized record."""
     source_file = tmp_path / "in"
     source_file.write_bytes(b"small\n" + b"x" * 2_000_000 + b"\nlast\n")
 
@@ -316,7 +316,7 @@ async def test_an_oversized_record_is_skipped_when_errors_are_tolerated(
 
 
 class Topics:
-    """Topics whose names begin alike."""
+    """Topics whose names begin with the same prefix."""
 
     def __init__(self, bootstrap_servers: str, prefix: str) -> None:
         self.bootstrap_servers, self.prefix = bootstrap_servers, prefix
@@ -343,7 +343,7 @@ class Topics:
 
 
 class SinkGroup:
-    """The offsets that a sink's group has committed for partitions 0."""
+    """The offsets that a sink's group has committed for partition 0 of each topic."""
 
     def __init__(self, bootstrap_servers: str, group_id: str) -> None:
         self._group_id = group_id
@@ -368,7 +368,7 @@ def sorted_lines(path: Path) -> list[str]:
 async def test_a_pattern_has_javas_meaning(
     topics: Topics, unique_name: Callable[[str], str], tmp_path: Path
 ) -> None:
-    """Look-ahead, alternatives, a class minus another: none of it is known to the client."""
+    """A pattern may have look-ahead and subtracted classes, which the client does not know."""
     topics.create("-a1", "-b2", "-x3", "-internal", "-a1-more")
     for ending in ("-a1", "-b2", "-x3", "-internal", "-a1-more"):
         topics.produce(ending, ending)
@@ -386,7 +386,7 @@ async def test_a_pattern_has_javas_meaning(
 async def test_topics_that_come_and_go_are_followed(
     topics: Topics, unique_name: Callable[[str], str], tmp_path: Path
 ) -> None:
-    """From none at the start over two to one; the task runs all the time."""
+    """A sink of a pattern follows topics that come and go, without a new task."""
     file = tmp_path / "out"
 
     properties = {"bootstrap.servers": topics.bootstrap_servers}
@@ -408,7 +408,7 @@ async def test_topics_that_come_and_go_are_followed(
 async def test_a_topic_of_a_list_may_be_deleted_and_come_back(
     topics: Topics, unique_name: Callable[[str], str], tmp_path: Path
 ) -> None:
-    """The others go on meanwhile; the new one is read from its beginning, however short it is."""
+    """A deleted topic that is created again is read from its beginning, while others go on."""
     file = tmp_path / "out"
     connector = unique_name("sink")
     config = topics.sink(connector, "", file)

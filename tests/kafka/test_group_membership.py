@@ -1,4 +1,4 @@
-"""Membership in a real group: joins only when permitted, heartbeats only while the herder lives."""
+"""Membership in a real group: joins only when permitted, heartbeats only while the herder runs."""
 
 import json
 import queue
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.kafka
 
 
 class Member:
-    """A member that offers its name as metadata and, as leader, tells each member all names."""
+    """A member whose metadata is its name; as leader it sends each member all names."""
 
     def __init__(
         self,
@@ -75,13 +75,13 @@ class Member:
         return self.events.get(timeout=timeout_s)
 
     def await_rejoin_needed(self) -> None:
-        """Skip the losses of a coordinator that is loading, or whose broker is busy."""
+        """Skip losses of a coordinator that is loading or whose broker is busy."""
         while (event := self.next()) == "coordinator lost":
             pass
         assert event == "rejoin needed", event
 
     def join(self) -> dict[str, Any]:
-        """Permit joins until one completes; its assignment."""
+        """Permit joins until one completes; return the member's assignment."""
         while True:
             self.thread.permit_join()
             event = self.next()
@@ -103,7 +103,7 @@ def members(*made: Member) -> Iterator[None]:
 
 
 def test_two_members_share_the_leaders_assignment(kafka_broker: SharedBroker) -> None:
-    """The second member's arrival makes the first rejoin, and both learn of each other."""
+    """The second member's arrival makes the first one rejoin, and both know each other."""
     group = unique_name("group")
     first, second = (Member(n, kafka_broker.bootstrap_servers, group) for n in ("a", "b"))
     with members(first, second):
@@ -119,7 +119,7 @@ def test_two_members_share_the_leaders_assignment(kafka_broker: SharedBroker) ->
 
 
 def test_no_join_is_sent_before_it_is_permitted(kafka_broker: SharedBroker) -> None:
-    """A member that was never permitted is not in the group another one forms."""
+    """A member without permission is not in the group that another member forms."""
     group = unique_name("group")
     silent, active = (Member(n, kafka_broker.bootstrap_servers, group) for n in ("a", "b"))
     with members(silent, active):
@@ -129,7 +129,7 @@ def test_no_join_is_sent_before_it_is_permitted(kafka_broker: SharedBroker) -> N
 
 
 def test_a_member_whose_herder_hangs_leaves_the_group(kafka_broker: SharedBroker) -> None:
-    """Without signs of life for `rebalance.timeout.ms` the others get its place."""
+    """After `rebalance.timeout.ms` without a sign of the herder, the member leaves the group."""
     group = unique_name("group")
     wedged = Member("a", kafka_broker.bootstrap_servers, group, rebalance_timeout_ms=2_000)
     other = Member("b", kafka_broker.bootstrap_servers, group)
@@ -147,7 +147,7 @@ def test_a_member_whose_herder_hangs_leaves_the_group(kafka_broker: SharedBroker
 
 
 def test_leaving_and_joining_again_makes_a_new_member(kafka_broker: SharedBroker) -> None:
-    """`leave` gives the membership up at once; the next permitted join brings a new member id."""
+    """`leave` ends the membership at once; the next permitted join has a new member id."""
     member = Member("a", kafka_broker.bootstrap_servers, unique_name("group"))
     with members(member):
         member.join()
@@ -160,7 +160,7 @@ def test_leaving_and_joining_again_makes_a_new_member(kafka_broker: SharedBroker
 
 
 def test_an_assignment_that_raises_fails_the_membership(kafka_broker: SharedBroker) -> None:
-    """The exception of a hook ends the join, and the worker with it."""
+    """The exception of a hook fails the join and ends the worker."""
     member = Member("a", kafka_broker.bootstrap_servers, unique_name("group"))
     error = RuntimeError("unforeseen")
 
@@ -177,7 +177,7 @@ def test_an_assignment_that_raises_fails_the_membership(kafka_broker: SharedBrok
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_network_thread_that_has_died_fails_the_membership(kafka_broker: SharedBroker) -> None:
-    """It sends the heartbeats: the group will give this member's work to others."""
+    """Without the thread's heartbeats the group gives this member's work to others."""
     member = Member("a", kafka_broker.bootstrap_servers, unique_name("group"))
     error = RuntimeError("unforeseen")
 
@@ -191,7 +191,7 @@ def test_a_network_thread_that_has_died_fails_the_membership(kafka_broker: Share
         net._poll_once = crash
         assert member.next() is error
         assert member.thread.confirmed_s() is None
-        # So that the sockets are closed.
+        # Else the sockets would stay open.
         del net._poll_once
         net._exception = net._io_thread = None
         net.start()

@@ -50,12 +50,12 @@ DLQ = "errors.deadletterqueue.topic.name"
 
 
 def is_bad(number: int) -> bool:
-    """Whether the text of a row is too long for the name of a directory."""
+    """Return whether the text of a row is too long for the name of a directory."""
     return number % 499 == 5
 
 
 class Writer:
-    """Adds files with rows that count on."""
+    """A thread that adds files whose rows have consecutive numbers."""
 
     def __init__(self, directory: Path, seed: int) -> None:
         self._directory = directory
@@ -120,7 +120,7 @@ def tables_config(lake: Path, topic: str) -> dict[str, str]:
 
 
 class Files:
-    """The files on the disk of the S3 server; a file never changes, and is read once."""
+    """The files on the disk of the S3 server; each is read once, as it never changes."""
 
     def __init__(self, s3: S3Server, bucket: str) -> None:
         self._topics = s3.files / bucket / "base" / "topics"
@@ -151,9 +151,9 @@ def count_of(found: Table | None) -> int:
 def test_every_row_arrives_once_though_tasks_are_killed(
     agents: Agents, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """From files, through a topic, into files on S3 and into an Iceberg table.
+    """Rows go from files through a topic into files on S3 and into an Iceberg table.
 
-    Rows that neither can have arrive in the dead letter queues.
+    Rows that a sink refuses arrive in the dead letter queues.
     """
     seed = picked_seed()
     picks = random.Random(seed)
@@ -177,7 +177,7 @@ def test_every_row_arrives_once_though_tasks_are_killed(
         for _ in range(KILLS):
             seen = len(files.ids())
             eventually(lambda: task_pids(agent), WAIT_S)
-            # Until more rows have come, or not: kills hit starts and rebalances too.
+            # The wait may also end without new rows: kills hit starts and rebalances too.
             more = picks.choice((0, 1, 100, 300))
             with contextlib.suppress(AssertionError):
                 eventually(

@@ -1,4 +1,4 @@
-"""The metrics of a worker, as a scraper sees them, while connectors run on a real broker."""
+"""The metrics of a worker over HTTP while connectors run on a real broker."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ MONITORED = {
     for name in re.findall(r"\bkafka_connect_\w+", file.read_text("utf-8"))
     if not name.startswith("kafka_connect_agent_restart_metrics_")
 }
-"""The metrics of the example dashboard and alert rules, without those that a first restart adds."""
+"""The metrics of the example dashboard and alert rules, without those of a first restart."""
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def agent(shared_agent: Agent) -> Agent:
 
 
 def values(agent: Agent, group: str, **tags: str) -> Mapping[str, Any]:
-    """Value by name of one group of one connector, task or the worker."""
+    """Return values by name of one group of metrics, of a connector, a task or the worker."""
     return {
         metric["name"]: metric["value"]
         for metric in agent.get("/agent/metrics.json")
@@ -56,12 +56,12 @@ def task(agent: Agent, group: str, connector: str) -> Mapping[str, Any]:
 
 
 def told_by(look: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Look until there is something: a task that is busy for a second is left out of an answer."""
+    """Look until there are metrics: an answer leaves out a task that is busy for a second."""
     return eventually(look, WAIT_S)
 
 
 def test_processed_records_are_counted(agent: Agent, tmp_path: Path) -> None:
-    """By the source, by the sink, by the worker; also once a task has failed."""
+    """The source, the sink and the worker count records, even after a task has failed."""
     topic, lines, copy = unique_name("measured"), tmp_path / "lines", tmp_path / "copy"
     append_lines(lines, 1, LINES)
     route = {
@@ -110,7 +110,7 @@ def test_processed_records_are_counted(agent: Agent, tmp_path: Path) -> None:
     assert (connector["status"], connector["connector-type"]) == ("running", "source")
     worker = values(agent, "connect-worker-metrics")
     assert (worker["connector-count"], worker["task-count"]) == (2, 2)
-    # The first of the tests that share the agent.
+    # This test is the first one with the shared agent.
     assert worker["task-startup-success-total"] == 2
     group = values(agent, "connect-worker-rebalance-metrics")
     assert group["connect-protocol"] == "SESSIONED"
@@ -133,7 +133,7 @@ def test_processed_records_are_counted(agent: Agent, tmp_path: Path) -> None:
 def test_a_failed_task_keeps_its_metrics_until_it_is_taken_away(
     agent: Agent, tmp_path: Path
 ) -> None:
-    """With what its errors were, and among the worker's tasks and failed starts."""
+    """The metrics show the task's errors, and the worker counts it among its failed starts."""
     topic, lines = unique_name("poisoned"), tmp_path / "lines"
     append_lines(lines, 1, 3)
     agent.create("in", source_config(lines, topic))
@@ -159,7 +159,7 @@ def test_a_failed_task_keeps_its_metrics_until_it_is_taken_away(
 
 
 def test_numbers_of_the_tasks_own_are_exposed(agent: Agent) -> None:
-    """A task with coroutines counts its pages; the worker shows them with its labels."""
+    """The worker shows the number of pages that a task with coroutines counts, with its labels."""
     topic = unique_name("own")
     agent.create("own", {"connector.class": ASYNC_SOURCE, "topic": topic})
 

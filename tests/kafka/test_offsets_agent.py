@@ -1,4 +1,4 @@
-"""Offsets of sources and sinks on agents: altered and reset (KIP-875), in topics of their own."""
+"""Offsets of connectors on agents, altered and reset (KIP-875), in topics of their own too."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -54,13 +54,13 @@ PLACES = ("worker's topic", "own topic")
 
 @pytest.fixture(scope="module")
 def worker_at(module_agents: Agents, kafka_broker: SharedBroker) -> Callable[[str], Worker]:
-    """Return the worker that tests of one phase of exactly-once support share."""
+    """Return the worker that the tests of one phase of exactly-once support share."""
     return cache(lambda support: Worker(module_agents, kafka_broker.bootstrap_servers, support))
 
 
 @pytest.fixture(params=chosen(["enabled"], long=[pytest.param("disabled", marks=pytest.mark.long)]))
 def worker(worker_at: Callable[[str], Worker], request: pytest.FixtureRequest) -> Iterator[Worker]:
-    """A worker at a phase, whose connectors are deleted after the test."""
+    """A worker at a phase; its connectors are deleted after the test."""
     worker = worker_at(request.param)
     yield worker
     emptied(worker.agent)
@@ -79,7 +79,7 @@ def numbers(
 
 
 def test_a_stopped_source_is_altered_reset_and_resumed(numbers: Numbers) -> None:
-    """An altered offset is read back at once; a resumed connector continues from there."""
+    """An altered offset is read back at once, and a resumed connector continues from it."""
     numbers.create()
     numbers.run(10)
     refused = numbers.alter(1, 1)
@@ -107,7 +107,7 @@ def test_a_stopped_source_is_altered_reset_and_resumed(numbers: Numbers) -> None
 
 
 def test_more_offsets_than_are_written_at_once_are_one_change(numbers: Numbers) -> None:
-    """All are there afterwards, and none after a reset."""
+    """All offsets are stored afterwards, and none after a reset."""
     numbers.create(initial_state="STOPPED")
     numbers.agent.wait_for_states(numbers.name, "STOPPED")
     positions = list(range(1, ENTRIES_AT_ONCE + 2))
@@ -120,7 +120,7 @@ def test_more_offsets_than_are_written_at_once_are_one_change(numbers: Numbers) 
 
 
 def test_a_reset_tombstones_keys_of_any_form(numbers: Numbers, worker: Worker) -> None:
-    """Raw keys of a Java worker's order and spacing are gone too, in both topics."""
+    """The reset also deletes raw keys in the order and spacing of a Java worker, in both topics."""
     numbers.create()
     numbers.run(10)
     numbers.stop()
@@ -138,7 +138,7 @@ def test_a_reset_tombstones_keys_of_any_form(numbers: Numbers, worker: Worker) -
 
 @pytest.mark.parametrize("numbers", PLACES[:1], indirect=True)
 def test_a_source_created_stopped_begins_where_it_was_altered_to(numbers: Numbers) -> None:
-    """Before it ever ran."""
+    """The source's offsets can be altered before it has ever run."""
     numbers.sequences.allow(10)
     numbers.create(initial_state="STOPPED")
     numbers.agent.wait_for_states(numbers.name, "STOPPED")
@@ -150,7 +150,7 @@ def test_a_source_created_stopped_begins_where_it_was_altered_to(numbers: Number
 
 @pytest.mark.parametrize("numbers", PLACES[:1], indirect=True)
 def test_a_refused_change_leaves_the_topic_unchanged(numbers: Numbers) -> None:
-    """By REST, by Kafka Connect's checks, or by the connector; Apache's lenient rules stay."""
+    """A change refused by REST, by Kafka Connect or by the connector leaves the topic as it is."""
     numbers.create(initial_state="STOPPED")
     numbers.agent.wait_for_states(numbers.name, "STOPPED")
     assert numbers.alter(5, 5).status == 200
@@ -173,7 +173,7 @@ def test_a_refused_change_leaves_the_topic_unchanged(numbers: Numbers) -> None:
 
 @pytest.fixture
 def there(other_broker: SharedBroker) -> str:
-    """Addresses of the other cluster."""
+    """Bootstrap servers of another cluster."""
     return other_broker.bootstrap_servers
 
 
@@ -185,7 +185,7 @@ def overrides(bootstrap_servers: str, *clients: str) -> dict[str, str]:
 def test_a_sources_offsets_are_changed_in_both_clusters(
     worker: Worker, there: str, tmp_path: Path
 ) -> None:
-    """In its own topic there, which counts, and in the worker's, from where a worker goes on."""
+    """Offsets change in the connector's topic there, which counts, and in the worker's topic."""
     own = OffsetTopic(there, unique_name("own-offsets"))
     clients = overrides(there, "producer", "consumer", "admin")
     numbers = Numbers(worker, Sequences(there, tmp_path), own, **clients)
@@ -215,7 +215,7 @@ def test_a_sources_offsets_are_changed_in_both_clusters(
 def test_a_sinks_group_is_changed_where_its_admin_client_reaches(
     worker: Worker, there: str, kafka_broker: SharedBroker, tmp_path: Path, own_group: bool
 ) -> None:
-    """The worker's own cluster never hears of the group."""
+    """The group exists only in the other cluster."""
     settings = overrides(there, "consumer", "admin")
     if own_group:
         settings["consumer.override.group.id"] = unique_name("own-group")
@@ -248,7 +248,7 @@ def key_of(connector: str, number: int = 0) -> bytes:
 def test_offsets_are_in_the_own_topic_and_copied_to_the_workers(
     worker: Worker, sequences: Sequences, own_topic: OffsetTopic
 ) -> None:
-    """The topic is made as the worker's settings say; a restarted task goes on from it."""
+    """The topic has the worker's settings, and a restarted task continues from it."""
     agent, name = worker.agent, sequences.name
     config = {
         **sequences.config(),
@@ -274,7 +274,7 @@ def test_offsets_are_in_the_own_topic_and_copied_to_the_workers(
 def test_rest_shows_the_own_topics_offsets_before_the_workers(
     worker: Worker, own_topic: OffsetTopic, tmp_path: Path
 ) -> None:
-    """A partition that only the worker's topic has shows through; a newer own value wins."""
+    """A partition that is only in the worker's topic is shown; a newer own value wins."""
     lines, name = tmp_path / "lines", unique_name("file")
     append_lines(lines, 1, 5)
     config = source_config(lines, unique_name("lines"), offsets_storage_topic=own_topic.name)
@@ -298,7 +298,7 @@ def test_rest_shows_the_own_topics_offsets_before_the_workers(
 def test_a_key_of_another_form_is_kept_and_doubles_are_tombstoned(
     worker: Worker, sequences: Sequences, own_topic: OffsetTopic, place: str
 ) -> None:
-    """Readers that compare bytes would see two offsets of one partition."""
+    """A reader that compares bytes would see two offsets of one partition."""
     topic, name = worker.offsets, sequences.name
     config = {**sequences.config(), "exactly.once.support": "requested"}
     if place == "own topic":
@@ -321,9 +321,9 @@ def test_a_key_of_another_form_is_kept_and_doubles_are_tombstoned(
 def test_other_clients_of_a_connector_reach_another_cluster(
     agents: Agents, kafka_broker: SharedBroker, there: str, tmp_path: Path
 ) -> None:
-    """Records and offsets share transactions there, under the worker's topic name if no other.
+    """Records and offsets share transactions there; the default topic has the worker's name.
 
-    Offsets are copied to the worker's cluster, from where a worker that is not `enabled` goes on.
+    The worker copies offsets to its own cluster, where a worker without exactly-once finds them.
     """
     remote, group = Sequences(there, tmp_path), unique_name("far")
     agent = agents.start(group_id=group, properties={**QUICK, SUPPORT: "enabled"})
@@ -351,7 +351,7 @@ def test_other_clients_of_a_connector_reach_another_cluster(
 def test_another_spelling_of_the_brokers_is_the_same_topic(
     worker: Worker, sequences: Sequences, kafka_broker: SharedBroker
 ) -> None:
-    """No offset is copied into the topic itself, where it would outlive an aborted transaction."""
+    """An offset copied into its own topic would outlive an aborted transaction."""
     agent, name = worker.agent, sequences.name
     spelled = kafka_broker.bootstrap_servers.replace("127.0.0.1", "localhost")
     assert spelled != kafka_broker.bootstrap_servers
@@ -369,7 +369,7 @@ def test_another_spelling_of_the_brokers_is_the_same_topic(
 def test_an_own_topic_that_is_not_compacted_is_refused(
     worker: Worker, sequences: Sequences, own_topic: OffsetTopic
 ) -> None:
-    """Offsets would be lost some day; connector and task say so."""
+    """Offsets would be lost some day, so connector and task fail with the reason."""
     own_topic.create(**{"cleanup.policy": "delete"})
     agent, name = worker.agent, sequences.name
     agent.create(name, {**sequences.config(), "offsets.storage.topic": own_topic.name})

@@ -1,4 +1,4 @@
-"""Offsets of sinks altered and reset on agents (KIP-875), read from their consumer groups."""
+"""Offsets of sinks altered and reset on agents (KIP-875), in their consumer groups."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def groups(kafka_broker: SharedBroker) -> Groups:
 def test_a_stopped_sink_is_altered_reset_and_resumed(
     agent: Agent, groups: Groups, tmp_path: Path, own_group: bool
 ) -> None:
-    """Each change is in the group at once; a resumed connector reads from there."""
+    """The group has each change at once, and a resumed connector reads from there."""
     settings = {"topics.regex": "yes"}
     if own_group:
         settings["consumer.override.group.id"] = unique_name("own-group")
@@ -56,7 +56,7 @@ def test_a_stopped_sink_is_altered_reset_and_resumed(
 def test_members_of_the_group_keep_its_offsets_and_are_named(
     agent: Agent, groups: Groups, tmp_path: Path
 ) -> None:
-    """As tasks that have not ended yet do; once they are gone the same request succeeds."""
+    """Tasks that have not ended are such members; without them the same request succeeds."""
     sink = Sink(agent, groups, tmp_path)
     member = Consumer(
         {
@@ -88,7 +88,7 @@ def test_members_of_the_group_keep_its_offsets_and_are_named(
 def test_a_task_that_hangs_in_stop_keeps_its_groups_offsets_until_its_session_ends(
     agent: Agent, groups: Groups
 ) -> None:
-    """Its process is killed, but could not leave the group, which names it."""
+    """The killed process could not leave the group, and the answer names it."""
     name, topic = unique_name("unstoppable"), unique_name("lines")
     groups.fill(topic)
     config = {
@@ -133,7 +133,7 @@ def test_the_possible_part_of_a_request_is_done(
 def test_a_new_config_counts_for_the_next_change(
     agent: Agent, groups: Groups, tmp_path: Path
 ) -> None:
-    """A stopped connector's group and answer may change; what is stored stays."""
+    """The group and the connector's answer may change; stored offsets stay."""
     sink = Sink(agent, groups, tmp_path)
     config = f"/connectors/{sink.name}/config"
     assert agent.call("PATCH", config, {"hook": "false"}).status == 200

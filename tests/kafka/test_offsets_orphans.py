@@ -1,4 +1,4 @@
-"""Orphans in topics that others write as well: transactions, foreign keys, other forms of keys."""
+"""Orphaned offsets in shared topics: transactions, foreign keys, other forms of keys."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ KEPT = b'["kept",{"file":"a"}]'
 
 
 class Orphans:
-    """Runs `pyconnect offsets orphans` with one connector, `kept`, and one offsets topic."""
+    """The command `pyconnect offsets orphans` with one connector, `kept`, and one offsets topic."""
 
     def __init__(
         self, url: str, broker: SharedBroker, topic: str, home: Path, capsys: object
@@ -48,7 +48,7 @@ class Orphans:
         return self("orphans", "purge", *arguments, *topic, "--yes")
 
     def list(self) -> dict[str, object]:
-        """Offsets by name, of sources."""
+        """Return the offsets of sources, by name."""
         assert self("orphans", "list", "--topic", self.topic, "-o", "json") == 0, self.err
         found = json.loads(self.out)
         return {one["name"]: one for one in found if one["type"] == "source"}
@@ -80,7 +80,7 @@ def orphans(
 
 
 def test_only_offsets_without_a_connector_are_listed(orphans: Orphans) -> None:
-    """Names that exist, tombstones and keys that are no Connect keys are left out."""
+    """Existing connectors, tombstones and keys that are not Connect's are left out."""
     orphans.write(
         (KEPT, b'{"position":1}'),
         (GONE, b'{"position":1}'),
@@ -98,7 +98,7 @@ def test_only_offsets_without_a_connector_are_listed(orphans: Orphans) -> None:
 
 
 def test_a_topic_of_records_is_refused(orphans: Orphans) -> None:
-    """It is no cluster without orphans; foreign keys beside offsets do no harm."""
+    """A topic with records and no offsets is refused; foreign keys beside offsets do no harm."""
     orphans.write((b"a key", b"a record"), (b'["not",1,"two"]', b"x"))
     for command in (("list",), ("purge", "--all", "--yes"), ("purge", "gone", "--yes")):
         assert orphans("orphans", *command, "--topic", orphans.topic) == 2
@@ -108,7 +108,7 @@ def test_a_topic_of_records_is_refused(orphans: Orphans) -> None:
 
 
 def test_every_form_of_a_key_is_purged_where_it_was_found(orphans: Orphans) -> None:
-    """Two workers may have written one partition under different bytes, in two Kafka partitions."""
+    """Two workers may have stored one source partition under different bytes and partitions."""
     orphans.write((GONE, b'{"position":1}'), (KEPT, b'{"position":7}'))
     orphans.write((SPACED, b'{"position":2}'), (GONE, b'{"position":3}'), partition=1)
     assert orphans.list()["gone"]["count"] == 3  # type: ignore[index]
@@ -119,7 +119,7 @@ def test_every_form_of_a_key_is_purged_where_it_was_found(orphans: Orphans) -> N
 
 
 def test_an_undo_of_a_purge_notices_offsets_that_came_after(orphans: Orphans) -> None:
-    """A connector of that name may have been there and gone again."""
+    """A connector of that name may have run and been deleted again."""
     orphans.write((GONE, b'{"position":1}'))
     assert orphans.purge("gone") == 0, orphans.err
     orphans.write((GONE, b'{"position":9}'))
@@ -134,7 +134,7 @@ def test_an_undo_of_a_purge_notices_offsets_that_came_after(orphans: Orphans) ->
 def test_uncommitted_and_aborted_offsets_are_not_there(
     orphans: Orphans, unique_name: Callable[[str], str]
 ) -> None:
-    """An open transaction hides what follows it in its partition; an aborted one leaves nothing."""
+    """An open transaction hides later records of its partition; an aborted one leaves nothing."""
     orphans.write((GONE, b'{"position":1}'))
     producer = orphans.producer(**{"transactional.id": unique_name("writer")})
     producer.init_transactions(30)
@@ -150,9 +150,9 @@ def test_uncommitted_and_aborted_offsets_are_not_there(
 
 
 def test_a_read_only_state_directory_stops_a_purge(orphans: Orphans) -> None:
-    """Exit 9, and every offset is still there."""
+    """The purge exits with 9, and every offset is still there."""
     orphans.write((GONE, b'{"position":1}'))
-    # A file where the directory should be stops root as well.
+    # A file in the directory's place stops root as well.
     (orphans.home / "state").write_text("")
     assert orphans.purge("gone") == 9
     assert "a backup cannot be written" in orphans.err
@@ -162,7 +162,7 @@ def test_a_read_only_state_directory_stops_a_purge(orphans: Orphans) -> None:
 
 
 def test_a_name_without_offsets_and_a_topic_that_is_not_there_are_exit_3(orphans: Orphans) -> None:
-    """The error names where was looked; near names are told."""
+    """An unknown name or topic exits with 3, and the error suggests similar names."""
     orphans.write((GONE, b'{"position":1}'))
     assert orphans.purge("gon") == 3
     assert "did you mean `gone`?" in orphans.err
@@ -171,13 +171,13 @@ def test_a_name_without_offsets_and_a_topic_that_is_not_there_are_exit_3(orphans
 
 
 def test_a_worker_that_does_not_report_its_topic_is_exit_9(orphans: Orphans) -> None:
-    """With the option to give."""
+    """Without --topic the command exits with 9 if the worker does not report its topic."""
     assert orphans("orphans", "list") == 9
     assert "--topic" in orphans.err
 
 
 def test_a_topic_that_may_be_another_clusters_is_not_purged(orphans: Orphans) -> None:
-    """Its connectors are unknown here and may run there: exit 9, and nothing is written."""
+    """The other cluster's connectors may run, so the purge exits with 9 and writes nothing."""
     orphans.write((GONE, b'{"position":1}'))
     purge = ("orphans", "purge", "gone", "--topic", orphans.topic, "--yes")
     assert orphans(*purge) == 9

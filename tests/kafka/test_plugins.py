@@ -1,6 +1,6 @@
 """Plugins in a running agent: isolation, the author's guide, transformations with predicates.
 
-And config providers, whose values expire (`config.action.reload`).
+Further tests have config providers whose values expire (`config.action.reload`).
 """
 
 import json
@@ -41,7 +41,7 @@ def text_of(file: Path) -> str:
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of the agent's plugin path and of the file `imports`, which importers of libraries write."""
+    """Directory of the agent's plugin path and of the file `imports`, to which libraries write."""
     directory = tmp_path_factory.mktemp("with-plugins")
     plugins = directory / "plugins"
     make_plugins(plugins)
@@ -54,7 +54,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def agent(module_agents: Agents, directory: Path) -> Agent:
-    """Its own properties need both providers: without them its interval would be no number."""
+    """An agent whose own properties need both providers: its interval is a reference."""
     interval = directory / "interval"
     return module_agents.start(
         properties={
@@ -65,7 +65,7 @@ def agent(module_agents: Agents, directory: Path) -> Agent:
             "config.providers.vault.param.ttl.ms": "1000",
             "config.providers.path.class": EXPIRING_PROVIDER,
             "config.providers.path.param.ttl.ms": "1000",
-            # Neither lost nor repeated: nothing is killed that is only slow to stop.
+            # A slow task must not be killed: no record may be lost or repeated.
             "task.shutdown.graceful.timeout.ms": "60000",
             "offset.flush.interval.ms": f"${{vault:{interval}:value}}",
             "offset.flush.timeout.ms": f"${{path:{interval}:value}}",
@@ -76,7 +76,7 @@ def agent(module_agents: Agents, directory: Path) -> Agent:
 def test_plugins_with_contradicting_libraries_run_side_by_side(
     agent: Agent, directory: Path, tmp_path: Path
 ) -> None:
-    """Each finds its own version; the worker process imports neither, also to list them."""
+    """Each plugin finds its own version, and the worker process imports neither library."""
     listed = {plugin["class"]: plugin for plugin in agent.get("/connector-plugins")}
     for name, version in (("first", "1.0"), ("second", "2.0")):
         plugin = listed[f"{name}_plugin.LibrarySource"]
@@ -93,12 +93,12 @@ def test_plugins_with_contradicting_libraries_run_side_by_side(
 
 
 def test_the_guides_source_and_sink_run_as_the_guide_says(agent: Agent, tmp_path: Path) -> None:
-    """Files to a topic and the topic to files; a stop finishes what the sink has buffered."""
+    """Files go to a topic and the topic to files; a stop writes what the sink has buffered."""
     letters, out, topic = tmp_path / "in", tmp_path / "out", unique_name("letters")
     letters.mkdir()
     source = json.loads((EXAMPLE / "source.json").read_text())
     sink = json.loads((EXAMPLE / "sink.json").read_text())
-    # Found in modules without entry points, so under the names of their classes.
+    # The modules have no entry points, so the connectors have the names of their classes.
     agent.create("letters", source | {"directory": str(letters), "topic": topic})
     sink_name = unique_name("letters-out")
     agent.create(
@@ -114,7 +114,7 @@ def test_the_guides_source_and_sink_run_as_the_guide_says(agent: Agent, tmp_path
     eventually(lambda: written() == "hello\nworld\n", WAIT_S, written)
 
     def finished_by_a_stop() -> bool:
-        # The third may not have been delivered yet: then it is so after another start.
+        # The third line may be delivered only after another start.
         agent.call("PUT", f"/connectors/{sink_name}/stop")
         agent.wait_for_states(sink_name, "STOPPED")
         if written() == "hello\nworld\nagain\n":
@@ -131,9 +131,9 @@ def test_the_guides_source_and_sink_run_as_the_guide_says(agent: Agent, tmp_path
 def test_transformations_with_predicates_work_on_both_sides_of_a_topic(
     agent: Agent, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """Wrapped, labelled and routed by the source; filtered and unwrapped by the sink.
+    """The source wraps, labels and routes records; the sink filters and unwraps them.
 
-    What the sink filters counts as delivered: its offset is committed.
+    A filtered record counts as delivered: its offset is committed.
     """
     lines, out, topic = tmp_path / "lines", tmp_path / "out", unique_name("events")
     append_lines(lines, 1, 3)
@@ -196,7 +196,7 @@ def wait_for_end(file: Path, line: str) -> None:
 def test_a_new_value_restarts_connector_and_tasks_unless_the_config_says_none(
     agent: Agent, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """One sink of two moves on to the new directories; what is stored stays the reference."""
+    """One sink of two changes to the new directory; the stored config keeps the reference."""
     topic, secret = unique_name("reload"), tmp_path / "secret"
     first, *others = directories = [tmp_path / name for name in ("a", "b", "c")]
     for directory in directories:
@@ -224,7 +224,7 @@ def test_a_new_value_restarts_connector_and_tasks_unless_the_config_says_none(
         reference = Path(f"${{vault:{secret}:value}}/{action}")
         agent.create(name, sink_config(reference, topic, config_action_reload=action))
         wait_for_end(first / action, line)
-    # Twice, so that the other one's time is over in any case.
+    # Two changes are enough for the other sink's time to be over.
     for directory in others:
         secret.write_text(str(directory))
         wait_until_delivered_to(directory / "restart")
@@ -236,6 +236,6 @@ def test_a_new_value_restarts_connector_and_tasks_unless_the_config_says_none(
         agent.wait_for_states(name, "RUNNING", "RUNNING")
         (task,) = agent.get(f"/connectors/{name}/tasks")
         assert task["config"]["file"] == f"${{vault:{secret}:value}}/{action}"
-    # Neither lost nor repeated by the restarts.
+    # The restarts neither lose nor repeat a record.
     restarted = "".join(text_of(directory / "restart") for directory in directories)
     assert restarted == text_of(first / "none")

@@ -1,4 +1,4 @@
-"""`reconcile repair` and `undo` on a sink of an agent; the audits are those of tests/spark."""
+"""`reconcile repair` and `undo` on a sink of an agent; tests/spark has the audits."""
 
 import contextlib
 import json
@@ -62,7 +62,7 @@ def finding(kind: str, *copies: Place, **members: Any) -> Finding:
 def test_damaged_rows_are_repaired_audited_and_restored(
     shop: Shop, database: str, request: pytest.FixtureRequest
 ) -> None:
-    """A plan changes nothing without consent; no file and no output has the password."""
+    """A plan changes nothing without consent, and the password is in no file and no output."""
     sink = stopped_sink(shop, request.getfixturevalue(database), UPSERT)
     whole = sink.rows()
     sink.sql("DELETE FROM orders WHERE id IN (3, 77, 200)")
@@ -94,7 +94,7 @@ def test_damaged_rows_are_repaired_audited_and_restored(
 
 @pytest.mark.long(only=True)
 def test_a_killed_repair_goes_on_where_it_ended(shop: Shop, postgres: PostgresServer) -> None:
-    """kill -9 beside each kind of entry, with --long on both sides, and within a transaction."""
+    """A repair killed at any entry of its journal, or within a transaction, can be resumed."""
     sink = stopped_sink(shop, postgres, {"insert.mode": "insert", "pk.mode": "kafka"})
     whole = sink.rows()
     sink.sql("DELETE FROM orders")
@@ -114,7 +114,7 @@ def test_a_killed_repair_goes_on_where_it_ended(shop: Shop, postgres: PostgresSe
     assert len(sink.rows()) == 1
     if LONG:
         shop.killed("RepairProgress before 1", *repair)
-    # A row of the second transaction is locked from outside: the command is killed within it.
+    # Another connection locks a row of the second transaction, so that the kill is within it.
     engine = create_engine(sink.url, poolclass=NullPool)
     with engine.connect() as blocker:
         blocker.exec_driver_sql(
@@ -153,7 +153,7 @@ def test_a_killed_repair_goes_on_where_it_ended(shop: Shop, postgres: PostgresSe
 def test_a_sink_that_runs_or_has_moved_on_is_not_repaired(
     shop: Shop, postgres: PostgresServer
 ) -> None:
-    """The connector has to be stopped, its offsets those of the report, its question the same."""
+    """The connector must be stopped, its offsets and the compared columns as in the report."""
     sink = stopped_sink(shop, postgres, UPSERT)
     sink.sql("DELETE FROM orders WHERE id = 3")
     report = sink.report(finding("missing", sink.places()[3]))

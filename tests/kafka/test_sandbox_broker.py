@@ -59,7 +59,7 @@ def test_the_shared_broker_answers(kafka_broker: SharedBroker) -> None:
 def test_the_first_group_and_the_first_transaction_find_a_coordinator(
     kafka_broker: SharedBroker,
 ) -> None:
-    """The coordinators' topics are there when the broker has started."""
+    """The coordinators' topics exist once the broker has started."""
     topics = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers}).list_topics(
         timeout=400
     )
@@ -74,7 +74,7 @@ def own_broker(module_servers: Servers) -> KafkaBroker:
 
 @pytest.fixture
 def broker(own_broker: KafkaBroker) -> KafkaBroker:
-    """It runs, whatever the last test did to it."""
+    """A broker that runs, whatever the last test did to it."""
     return own_broker.start()
 
 
@@ -104,7 +104,7 @@ def test_a_suspended_broker_answers_again_when_it_is_resumed(broker: KafkaBroker
 
 
 def test_a_suspended_broker_can_be_stopped(broker: KafkaBroker) -> None:
-    """Stopping resumes a frozen broker first, so that it ends in order and entirely."""
+    """A stop resumes the frozen broker first, so that it ends in order."""
     identity = broker.identity
     broker.suspend()
 
@@ -119,7 +119,7 @@ def sasl_broker(module_servers: Servers) -> KafkaBroker:
 
 
 def test_acls_bind_sasl_users_and_not_the_plaintext_listener(sasl_broker: KafkaBroker) -> None:
-    """A SASL user may do what ACLs allow; PLAINTEXT clients administer the cluster."""
+    """ACLs limit a SASL user, while PLAINTEXT clients administer the cluster."""
     administrator = AdminClient({"bootstrap.servers": sasl_broker.bootstrap_servers})
     administrator.create_topics([NewTopic("ledger", 1, 1)])["ledger"].result(60)
     alice = AdminClient(
@@ -175,7 +175,7 @@ def test_a_wrong_password_is_refused(sasl_broker: KafkaBroker, mechanism: str) -
 
 
 def test_a_taken_port_is_named(kafka_runtime: KafkaRuntime, tmp_path: Path) -> None:
-    """A broker that is asked for a port in use says so instead of starting elsewhere."""
+    """A broker that is asked for a port in use reports it instead of starting elsewhere."""
     with socket.create_server((LOOPBACK, 0)) as occupied:
         port = occupied.getsockname()[1]
         broker = KafkaBroker(BrokerConfig(runtime=kafka_runtime, directory=tmp_path, port=port))
@@ -201,12 +201,12 @@ def test_other_ports_are_tried_when_a_free_one_is_taken_meanwhile(
 def test_the_second_start_maps_the_classes_of_the_first(
     kafka_runtime: KafkaRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broker that ended in order leaves a class archive, which the next one has mapped."""
+    """A broker that ended in order leaves a class archive, which the next one maps."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     config = BrokerConfig(
         runtime=kafka_runtime,
         directory=tmp_path / "broker",
-        # Writing archives takes a busy machine long; a broker that is killed meanwhile leaves none.
+        # A busy machine needs long to write archives, and a broker killed meanwhile leaves none.
         start_timeout_s=150,
         stop_timeout_s=150,
         hold_file=tmp_path / "hold",
@@ -222,7 +222,7 @@ def test_the_second_start_maps_the_classes_of_the_first(
 
 
 def test_a_broker_that_cannot_start_shows_why(kafka_runtime: KafkaRuntime, tmp_path: Path) -> None:
-    """The error of a broker that ends early carries the end of its log."""
+    """The error of a broker that ends early has the end of its log."""
     broker = KafkaBroker(
         BrokerConfig(
             runtime=kafka_runtime,
@@ -238,7 +238,7 @@ def test_a_broker_that_cannot_start_shows_why(kafka_runtime: KafkaRuntime, tmp_p
 def test_broker_properties_that_kafka_refuses_are_named(
     kafka_runtime: KafkaRuntime, tmp_path: Path
 ) -> None:
-    """The error of a directory that cannot be formatted is Kafka's own, without its stack."""
+    """Kafka's own error, without its stack, says why the directory cannot be formatted."""
     broker = KafkaBroker(
         BrokerConfig(runtime=kafka_runtime, directory=tmp_path, properties={"num.io.threads": "0"})
     )
@@ -250,7 +250,7 @@ def test_broker_properties_that_kafka_refuses_are_named(
 def test_a_broker_that_is_not_ready_in_time_leaves_no_process(
     kafka_runtime: KafkaRuntime, tmp_path: Path
 ) -> None:
-    """When the deadline passes the broker is stopped and the error says how long it waited."""
+    """A broker that is not ready in time is stopped, and the error has the time of the wait."""
     broker = KafkaBroker(
         BrokerConfig(
             runtime=kafka_runtime,

@@ -1,4 +1,4 @@
-"""`pyconnect sandbox` as a person types it: texts, documents, exit codes."""
+"""The commands `pyconnect sandbox`: texts, JSON, exit codes."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def pyconnect(kafka_runtime: KafkaRuntime, tmp_path: Path) -> Iterator[CommandLi
 
 
 def test_a_sandbox_from_up_to_down(pyconnect: CommandLine) -> None:
-    """Up starts, up again says so, status and logs show it, down stops it."""
+    """`up` starts a broker, a second `up` says that it runs, `status` and `logs` show it."""
     up = pyconnect("sandbox", "up", "-o", "json")
     assert up.returncode == 0, up.stderr
     document = json.loads(up.stdout)
@@ -73,7 +73,7 @@ def test_a_sandbox_from_up_to_down(pyconnect: CommandLine) -> None:
 @pytest.mark.long(only=True)
 @pytest.mark.timeout(850)
 def test_another_release_is_downloaded_and_run(pyconnect: CommandLine) -> None:
-    """The broker and the Java worker are of the release of --kafka; a running one stays."""
+    """Broker and Java worker are of the release of --kafka; a running sandbox keeps its release."""
     up = pyconnect("sandbox", "up", "--kafka", "4.4.0", "--java-worker", "-o", "json")
     assert up.returncode == 0, up.stderr
     servers = {server["kind"]: server for server in json.loads(up.stdout)["servers"]}
@@ -93,7 +93,7 @@ def test_another_release_is_downloaded_and_run(pyconnect: CommandLine) -> None:
 def test_releases_that_cannot_be_had_are_refused(
     pyconnect: CommandLine, options: tuple[str, ...], refusal: str
 ) -> None:
-    """Before anything is downloaded or started."""
+    """An unknown release is refused before anything is downloaded or started."""
     up = pyconnect("sandbox", "up", *options)
     assert up.returncode == 2
     assert refusal in up.stderr
@@ -103,7 +103,7 @@ def test_releases_that_cannot_be_had_are_refused(
 def test_workers_have_the_plugins_of_a_path(
     pyconnect: CommandLine, kafka_runtime: KafkaRuntime, tmp_path: Path
 ) -> None:
-    """They keep it over a stop; a running one refuses another path."""
+    """Workers keep their plugin path after a stop; a running worker refuses another path."""
     plugins = tmp_path / "plugins"
     plugins.mkdir()
     compiled_connectors(kafka_runtime, plugins)
@@ -130,7 +130,7 @@ def test_workers_have_the_plugins_of_a_path(
 
 
 def test_an_unknown_sandbox_is_not_found(pyconnect: CommandLine) -> None:
-    """Status, logs and down of a name that was never up exit 3."""
+    """`status`, `logs` and `down` exit with 3 for a name that was never up."""
     for verb in ("status", "logs", "down"):
         answer = pyconnect("sandbox", verb, "--name", "nobody")
         assert answer.returncode == 3
@@ -149,7 +149,7 @@ def test_a_missing_java_is_answered_with_an_install_command(
 
 
 def test_a_user_without_a_password_is_a_usage_error(pyconnect: CommandLine) -> None:
-    """--sasl wants both parts."""
+    """--sasl needs a user and a password."""
     answer = pyconnect("sandbox", "up", "--sasl", "alice")
     assert answer.returncode == 2
     assert "USER:PASSWORD" in answer.stderr
@@ -169,7 +169,7 @@ def test_data_is_removed_only_after_a_yes(pyconnect: CommandLine) -> None:
 
 @pytest.mark.long(only=True)
 def test_using_a_sandbox_makes_it_the_current_context(pyconnect: CommandLine) -> None:
-    """Commands without an address reach its agent, and its broker."""
+    """With --use, commands without an address reach the sandbox's agent and its broker."""
     assert pyconnect("sandbox", "up", "--use").returncode == 2
     up = pyconnect("sandbox", "up", "--agent", "--use")
     assert up.returncode == 0, up.stderr
@@ -188,7 +188,7 @@ def test_using_a_sandbox_makes_it_the_current_context(pyconnect: CommandLine) ->
 
 @pytest.mark.long(only=True)
 def test_a_demo_takes_a_file_through_a_topic_each_time(pyconnect: CommandLine) -> None:
-    """It starts what does not run; a second run goes on with the connectors of the first."""
+    """The demo starts what does not run; a second run continues with the same connectors."""
     for lines in (1000, 2000):
         shown = pyconnect("sandbox", "demo", "--name", "shown", "-o", "json")
         assert shown.returncode == 0, shown.stderr

@@ -1,6 +1,6 @@
-"""A named sandbox outlives the command that started it and leaves nothing when it is stopped.
+"""A named sandbox outlives the command that started it and leaves nothing after `down`.
 
-The jars that it fetches, and the broker that a whole test session shares, too.
+Further tests have the jars that it fetches, and the broker that a test session shares.
 """
 
 import os
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.kafka
 
 
 class Sandboxes:
-    """Sandboxes below a directory of the test's own."""
+    """Sandboxes in a directory of the test."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -63,9 +63,9 @@ def sandboxes(kafka_runtime: KafkaRuntime, tmp_path: Path) -> Iterator[Sandboxes
 
 @pytest.mark.long(only=True)
 def test_data_and_port_are_kept_between_down_and_up(sandboxes: Sandboxes, tmp_path: Path) -> None:
-    """A sandbox that comes up again has its topics, at its old address and in its old directory.
+    """A sandbox keeps its topics, its address and its directory between `down` and `up`.
 
-    With its data removed, the directory is gone.
+    After `down` with its data removed, the directory does not exist.
     """
     named = tmp_path / "records"
     first = sandboxes.up(UpRequest(data_directory=named))
@@ -106,11 +106,11 @@ def test_a_directory_with_other_files_is_neither_used_nor_removed(
 
 
 def test_a_sandbox_that_crashed_or_froze_is_seen(sandboxes: Sandboxes) -> None:
-    """Up starts another broker after a crash; down ends one that lives and does not answer."""
+    """`up` starts another broker after a crash; `down` ends a frozen one."""
     first = sandboxes.up()
     processes.signal_group(sandboxes.identity(), signal.SIGKILL)
     eventually(lambda: sandboxes.status().state == "crashed")
-    # Java's process may end a moment after the one that holds it.
+    # The Java process may end a moment after the process that holds it.
     port = int(str(first.status.bootstrap_servers).rpartition(":")[2])
     eventually(lambda: is_free(port))
 
@@ -128,9 +128,9 @@ def test_a_sandbox_that_crashed_or_froze_is_seen(sandboxes: Sandboxes) -> None:
 
 @pytest.mark.long(only=True)
 def test_a_second_up_adds_what_is_missing(sandboxes: Sandboxes) -> None:
-    """It starts no second broker, and refuses options that the running one has not.
+    """The second `up` keeps the broker and refuses options that the running one does not have.
 
-    Down ends workers while the broker still serves them.
+    `down` ends workers while the broker still serves them.
     """
     first = sandboxes.up(UpRequest(sasl_users={"alice": "one"}))
     assert first.started == ("broker",)
@@ -158,7 +158,7 @@ def test_a_second_up_adds_what_is_missing(sandboxes: Sandboxes) -> None:
 
 @pytest.mark.long(only=True)
 def test_sandboxes_of_different_names_do_not_meet(sandboxes: Sandboxes) -> None:
-    """Each name has its own broker; one that is removed is forgotten and leaves the other."""
+    """Each name has its own broker; removing one sandbox leaves the other."""
     one = sandboxes.up(UpRequest(name="one"))
     two = sandboxes.up(UpRequest(name="two"))
     assert one.status.bootstrap_servers != two.status.bootstrap_servers
@@ -170,7 +170,7 @@ def test_sandboxes_of_different_names_do_not_meet(sandboxes: Sandboxes) -> None:
 
 
 def test_a_port_in_use_fails_and_leaves_nothing(sandboxes: Sandboxes) -> None:
-    """Asking for a taken port is refused; nothing runs and nothing is recorded."""
+    """A port in use is refused; nothing runs and nothing is recorded."""
     with socket.create_server((LOOPBACK, 0)) as occupied, pytest.raises(PortTaken):
         sandboxes.up(UpRequest(port=occupied.getsockname()[1]))
     with pytest.raises(SandboxNotRunning):
@@ -218,7 +218,7 @@ def commands_mentioning(text: str) -> list[str]:
 
 @pytest.mark.long(only=True)
 def test_two_ups_at_once_start_one_broker(sandboxes: Sandboxes) -> None:
-    """The second waits for the first and finds its broker, which outlives both processes."""
+    """Two commands at once start one broker, which outlives both."""
     with start_up(sandboxes.root) as one, start_up(sandboxes.root) as two:
         outputs = [command.communicate(timeout=400)[0] for command in (one, two)]
     assert (one.returncode, two.returncode) == (0, 0)
@@ -231,7 +231,7 @@ def test_two_ups_at_once_start_one_broker(sandboxes: Sandboxes) -> None:
 @pytest.mark.long(only=True)
 @pytest.mark.timeout(850)
 def test_an_empty_cache_is_filled_with_the_known_jars(tmp_path: Path) -> None:
-    """All jars come, each with its known checksum; what happens is reported."""
+    """An empty cache is filled with all jars of known checksums, and progress is reported."""
     cache = JarCache(KAFKA_VERSION, known_checksums(), tmp_path)
     progress = RecordedProgress()
     environment = {key: value for key, value in os.environ.items() if key != "KAFKA_HOME"}
@@ -257,7 +257,7 @@ def test_address(kafka_broker, number, record_property, worker_id):
 
 
 def test_the_processes_of_a_session_share_one_broker_and_leave_none(tmp_path: Path) -> None:
-    """Workers of pytest-xdist get the same broker, which is gone after the session."""
+    """All pytest-xdist workers get the same broker, which ends with the session."""
     root = Path(__file__).resolve().parents[2]
     addresses = tmp_path / "addresses"
     module = tmp_path / "test_session.py"

@@ -1,4 +1,4 @@
-"""A network that drops packets without a sign: the work moves all the same.
+"""Tasks move although a network drops packets without an error.
 
 Clients reach the brokers through proxies that a test can silence.
 """
@@ -35,14 +35,14 @@ from tests.support.servers.topics import coordinator_partition
 
 @dataclass(frozen=True, kw_only=True)
 class FarBrokers:
-    """`proxies` by node id; clients of the far way are told to go on through them."""
+    """Brokers and their proxies by node id; brokers give far clients the proxies' addresses."""
 
     brokers: tuple[KafkaBroker, ...]
     proxies: dict[int, Proxy]
 
     @property
     def near(self) -> str:
-        """Bootstrap servers without the proxies."""
+        """Bootstrap servers of the brokers themselves."""
         return ",".join(broker.bootstrap_servers for broker in self.brokers)
 
     @property
@@ -103,7 +103,7 @@ WAIT_S = 150
 
 @dataclass(frozen=True, kw_only=True)
 class Divided:
-    """Two workers, of which one reaches the brokers through proxies."""
+    """Two workers, one of which reaches the brokers through proxies."""
 
     brokers: FarBrokers
     cluster: Cluster
@@ -112,13 +112,13 @@ class Divided:
     journal: Journal
 
     def start_tasks(self) -> None:
-        """Start tasks on both sides."""
+        """Start tasks on both workers."""
         self.near.create("w", self.journal.config(TASKS))
         self.cluster.wait_until_running({"w": TASKS}, WAIT_S)
         eventually(lambda: len(self.living(self.far)) == TASKS // 2, WAIT_S)
 
     def living(self, agent: Agent) -> set[int]:
-        """Return the processes of the agent's tasks, as the operating system knows them."""
+        """Return the pids of the agent's tasks that are alive in the operating system."""
         pids = {entry.pid for entry in self.journal.entries("start")}
         return {
             child.pid
@@ -131,7 +131,7 @@ class Divided:
         return status_faults(self.cluster.agents, written)
 
     def coordinator(self) -> Proxy:
-        """Return the proxy before the broker that coordinates the group."""
+        """Return the proxy of the broker that coordinates the group."""
         topic = "__consumer_offsets"
         admin = AdminClient({"bootstrap.servers": self.brokers.near})
         partitions = admin.list_topics(topic, timeout=WAIT_S).topics[topic].partitions
@@ -179,7 +179,7 @@ BOTH = {"requests": True, "answers": True}
 def test_tasks_end_before_others_begin_while_the_network_is_silent(
     one_broker: Divided, seconds: int, directions: dict[str, bool]
 ) -> None:
-    """They end within the session; afterwards statuses say what runs, for a new reader too."""
+    """Tasks end within the session before others start; later statuses are true."""
     (proxy,) = one_broker.brokers.proxies.values()
     silence(one_broker, proxy, seconds, directions)
 
@@ -187,7 +187,7 @@ def test_tasks_end_before_others_begin_while_the_network_is_silent(
 @pytest.mark.long(only=True)
 @cases("seconds", 40, 120)
 def test_a_coordinator_alone_falls_silent(three_brokers: Divided, seconds: int) -> None:
-    """Other brokers still name it as the coordinator, which does not keep the membership."""
+    """Tasks end in time although other brokers still name the silent broker as coordinator."""
     silence(three_brokers, three_brokers.coordinator(), seconds, BOTH)
 
 

@@ -1,4 +1,4 @@
-"""Sinks and the records they cannot process, with a real broker: tolerance, queue, reporter."""
+"""Sinks and records that they cannot process, on a real broker: tolerance, queue, reporter."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -24,7 +24,7 @@ JSON_VALUES = {
 
 
 class Kafka:
-    """A topic with one partition, the name of a dead letter topic, and looks into both."""
+    """A topic with one partition, a dead letter topic, and functions that read both."""
 
     def __init__(self, bootstrap_servers: str, unique_name: Callable[[str], str]) -> None:
         self.bootstrap_servers = bootstrap_servers
@@ -46,7 +46,7 @@ class Kafka:
         }
 
     def queue_settings(self, **settings: str) -> dict[str, str]:
-        """Settings of a dead letter queue that a single broker can have."""
+        """Return settings of a dead letter queue that a single broker can have."""
         given = {"topic_name": self.queue, "topic_replication_factor": "1", **settings}
         prefix = "errors.deadletterqueue."
         return {prefix + name.replace("_", "."): value for name, value in given.items()}
@@ -58,7 +58,7 @@ class Kafka:
         return read_topic(self.bootstrap_servers, self.queue)
 
     def committed(self) -> int:
-        """The sink's committed offset; negative when there is none."""
+        """Return the sink's committed offset; negative if there is none."""
         return committed_offset(self.bootstrap_servers, f"connect-{self.sink_name}", self.topic)
 
 
@@ -77,7 +77,7 @@ def headers_of(letter: Any) -> dict[str, str | None]:
 async def test_poison_records_go_to_the_queue_in_order_with_their_context(
     kafka: Kafka, tmp_path: Path
 ) -> None:
-    """Key, value, headers and timestamp are the original bytes; the others are delivered."""
+    """Dead letters have the original bytes and timestamps, and other records are delivered."""
     file = tmp_path / "out"
     kafka.produce(b'"good"', key=b"k0")
     kafka.produce(b"{bad 1", key=b"\xff\x00", timestamp=1_234, headers=[("h", b"\x00")])
@@ -124,7 +124,7 @@ async def test_poison_records_go_to_the_queue_in_order_with_their_context(
 async def test_a_failed_transformation_sends_the_record_as_it_was_consumed(
     kafka: Kafka, tmp_path: Path
 ) -> None:
-    """Not as an earlier transformation made it; without headers unless they are asked for."""
+    """A dead letter is the consumed record, not the result of an earlier transformation."""
     file = tmp_path / "out"
     kafka.produce(b"12", b"twelve", b"13")
     config = {
@@ -150,7 +150,7 @@ async def test_a_failed_transformation_sends_the_record_as_it_was_consumed(
 async def test_a_failure_that_is_not_tolerated_is_in_the_queue_before_the_task_fails(
     kafka: Kafka, tmp_path: Path
 ) -> None:
-    """Its text says which record it was, and nothing of its value."""
+    """A failure that is not tolerated is in the queue, and its error shows no value."""
     kafka.produce(b'"good"', b'{"password": "%s", }' % SECRET.encode())
     config = {**kafka.sink(tmp_path / "out"), **JSON_VALUES, **kafka.queue_settings()}
 
@@ -166,7 +166,7 @@ async def test_a_failure_that_is_not_tolerated_is_in_the_queue_before_the_task_f
 
 
 async def test_a_queue_that_cannot_be_created_fails_the_task(kafka: Kafka, tmp_path: Path) -> None:
-    """Three replicas are the default, more than this cluster has brokers."""
+    """A queue with more replicas than brokers fails the task."""
     config = {
         **kafka.sink(tmp_path / "out", errors_tolerance="all"),
         **kafka.queue_settings(topic_replication_factor="3"),
@@ -182,7 +182,7 @@ async def test_a_queue_that_cannot_be_created_fails_the_task(kafka: Kafka, tmp_p
 
 
 async def test_a_queue_that_exists_is_used_as_it_is(kafka: Kafka, tmp_path: Path) -> None:
-    """Then the replication factor is of no interest."""
+    """An existing queue is used, whatever the replication factor in the settings."""
     create_topics(kafka.bootstrap_servers, [kafka.queue])
     kafka.produce(b"{bad")
     config = {
@@ -201,7 +201,7 @@ async def test_a_queue_that_exists_is_used_as_it_is(kafka: Kafka, tmp_path: Path
 async def test_a_reported_record_is_durable_before_its_offset_is_committed(
     kafka: Kafka, tmp_path: Path, how: str
 ) -> None:
-    """Whether the task waits for its reports or leaves that to the worker."""
+    """A reported record is durable before the commit, whether task or worker waits for it."""
     file, notes = tmp_path / "out", tmp_path / "notes"
     values = [b"errant %d" % number if number % 2 else b"%d" % number for number in range(200)]
     kafka.produce(*values)
@@ -229,7 +229,7 @@ async def test_a_reported_record_is_durable_before_its_offset_is_committed(
 
 
 async def test_a_record_of_the_tasks_own_making_is_serialized(kafka: Kafka, tmp_path: Path) -> None:
-    """With the converters of the task."""
+    """The task's converters serialize a record that the task has made itself."""
     kafka.produce(b"errant")
     config = {
         **kafka.sink(tmp_path / "out", errors_tolerance="all", report="changed"),
@@ -247,7 +247,7 @@ async def test_a_record_of_the_tasks_own_making_is_serialized(kafka: Kafka, tmp_
 async def test_a_report_fails_the_task_when_errors_are_not_tolerated(
     kafka: Kafka, tmp_path: Path, how: str
 ) -> None:
-    """Also when the task hides what the report raised; the record is in the queue then."""
+    """A report without tolerance fails the task, even if the task catches the error."""
     kafka.produce(b"good", b"errant")
     config = {**kafka.sink(tmp_path / "out", report=how), **kafka.queue_settings()}
 

@@ -1,4 +1,4 @@
-"""A buffering sink in a rebalance, the purpose of `is_closing` (KIP-275), and one that hangs."""
+"""A buffering sink in a rebalance, the purpose of `is_closing` (KIP-275), and a hanging sink."""
 
 import asyncio
 import json
@@ -24,15 +24,12 @@ pytestmark = pytest.mark.kafka
 
 PARTITIONS = 4
 RECORDS = 100
-"""Of each partition before the rebalance, and again after it."""
+"""Records of each partition before the rebalance, and again after it."""
 
 
 @dataclass
 class Outcome:
-    """The result of one run.
-
-    Offsets by partition, and the number of times that each value was seen.
-    """
+    """The result of one run: offsets by partition, and how often each value was seen."""
 
     committed_after_rebalance: dict[int, int] = field(default_factory=dict)
     committed: dict[int, int] = field(default_factory=dict)
@@ -56,7 +53,7 @@ class Kafka:
         assert producer.flush(30) == 0
 
     def committed(self) -> dict[int, int]:
-        """Offset by partition; negative when there is none."""
+        """Return offsets by partition; negative if there is none."""
         group = f"connect-{self.sink}"
         return {
             partition: committed_offset(self.bootstrap_servers, group, self.topic, partition)
@@ -64,7 +61,7 @@ class Kafka:
         }
 
     def members(self) -> int:
-        """Members of the group that have partitions."""
+        """Return the number of members of the group that have partitions."""
         group = f"connect-{self.sink}"
         described = self.admin.describe_consumer_groups([group])[group].result()
         return sum(1 for member in described.members if member.assignment.topic_partitions)
@@ -78,7 +75,7 @@ def put_values(directory: Path) -> list[str]:
 async def rebalance(
     kafka: Kafka, directory: Path, *, finish: bool, strategy: str, w: ChildrenWorld
 ) -> Outcome:
-    """Fill the buffers of one task half, add a second task, go on, and stop both."""
+    """Fill the buffers of one task by half, add a second task, write the rest, and stop both."""
     config = {
         "name": kafka.sink,
         "connector.class": BUFFERING_SINK,
@@ -118,7 +115,7 @@ def outcome_of(
 ) -> Callable[..., Outcome]:
     def made(*, finish: bool, assignor: str) -> Outcome:
         kafka = Kafka(kafka_broker.bootstrap_servers, unique_name("buffered"), unique_name("sink"))
-        # No commit comes by time: what is committed, a rebalance or an end has committed.
+        # Commits come only from a rebalance or an end, not after an interval.
         properties = {
             "bootstrap.servers": kafka.bootstrap_servers,
             "offset.flush.interval.ms": "3600000",
@@ -141,12 +138,12 @@ COOPERATIVE = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
 def test_a_sink_that_finishes_when_closing_loses_and_repeats_nothing(
     outcome_of: Callable[..., Outcome], assignor: str
 ) -> None:
-    """Its progress survives the rebalance, each record is put once and is in one file."""
+    """A sink that finishes its buffers when it is closing has each record in one file, once."""
     outcome = outcome_of(finish=True, assignor=assignor)
     revoked = PARTITIONS if assignor == RANGE else PARTITIONS // 2
     offsets = sorted(outcome.committed_after_rebalance.values())
     assert offsets[PARTITIONS - revoked :] == [RECORDS] * revoked
-    # Partitions that stay where they are keep their buffers, uncommitted.
+    # Partitions that do not move keep their buffers, uncommitted.
     assert all(offset < 0 for offset in offsets[: PARTITIONS - revoked])
     assert set(outcome.committed.values()) == {2 * RECORDS}
     assert len(outcome.put) == len(outcome.in_files) == 2 * PARTITIONS * RECORDS
@@ -157,7 +154,7 @@ def test_a_sink_that_finishes_when_closing_loses_and_repeats_nothing(
 def test_a_sink_that_knows_nothing_of_closing_makes_no_progress(
     outcome_of: Callable[..., Outcome],
 ) -> None:
-    """The rebalance throws its buffers away: all is put again, and nothing is ever in a file."""
+    """A sink that ignores `is_closing` loses its buffers in a rebalance and commits nothing."""
     outcome = outcome_of(finish=False, assignor=RANGE)
     assert all(offset < 0 for offset in outcome.committed_after_rebalance.values())
     assert all(offset < 0 for offset in outcome.committed.values())
@@ -170,12 +167,12 @@ def test_a_sink_that_knows_nothing_of_closing_makes_no_progress(
 WAIT_S = 150
 NEIGHBOURS = ("a", "b", "c")
 QUICK = {
-    # The process ids of connectors are compared.
+    # The test compares the pids of connectors.
     "agent.connector.sleep": "false",
     "task.shutdown.graceful.timeout.ms": "500",
     "scheduled.rebalance.max.delay.ms": "0",
     "offset.flush.interval.ms": "500",
-    # A killed consumer is missed by its group as soon as a broker allows.
+    # The group should remove a killed consumer as soon as a broker allows.
     "consumer.session.timeout.ms": "6000",
     "consumer.heartbeat.interval.ms": "1000",
 }
@@ -188,7 +185,7 @@ def cluster(agents: Agents) -> tuple[Agent, Agent]:
 
 
 def processes(agent: Agent) -> dict[tuple[str, int | None], int]:
-    """Process id of each connector and task but the sink's."""
+    """Return the pid of each connector and task except the sink's."""
     return {
         (child["connector"], child["task"]): child["pid"]
         for child in agent.get("/agent/tasks")
@@ -197,7 +194,7 @@ def processes(agent: Agent) -> dict[tuple[str, int | None], int]:
 
 
 def owner(agents: tuple[Agent, Agent]) -> str:
-    """Worker id of the sink's task."""
+    """Return the worker id of the sink's task."""
     worker: str = agents[0].get("/connectors/sink/status")["tasks"][0]["worker_id"]
     return worker
 
@@ -209,7 +206,7 @@ def of_url(worker_id: str, agents: tuple[Agent, Agent]) -> tuple[Agent, Agent]:
 
 
 def settled(agents: tuple[Agent, Agent]) -> bool:
-    """Whether everything runs, both agents have a share of it, and no rebalance is under way."""
+    """Return whether all runs, both agents have work, and no rebalance is under way."""
     names = ("sink", *NEIGHBOURS)
     running = all(agents[0].states(name) == ("RUNNING", "RUNNING") for name in names)
     about = [agent.get("/agent") for agent in agents]
@@ -224,7 +221,7 @@ def settled(agents: tuple[Agent, Agent]) -> bool:
 def test_a_hung_put_is_killed_and_its_task_goes_on_without_touching_its_neighbours(
     cluster: tuple[Agent, Agent], kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """In another process after a kill, on the other worker when its own gives its work up."""
+    """A task with a hung put is killed and goes on, and neighbours keep their processes."""
     topic, flag, out = unique_name("hung"), tmp_path / "flag", tmp_path / "out"
     producer = Producer({"bootstrap.servers": kafka_broker.bootstrap_servers})
 
@@ -237,7 +234,7 @@ def test_a_hung_put_is_killed_and_its_task_goes_on_without_touching_its_neighbou
         taken.unlink()
 
     def written(*values: str) -> bool:
-        # What was not committed yet comes again.
+        # Uncommitted records come again.
         return out.exists() and list(dict.fromkeys(out.read_text().split())) == list(values)
 
     append_lines(tmp_path / "lines", 1, 1)
@@ -253,7 +250,7 @@ def test_a_hung_put_is_killed_and_its_task_goes_on_without_touching_its_neighbou
     assert here.call("POST", "/agent/tasks/sink/0/kill", {"force": False}).status == 202
     eventually(lambda: here.states("sink") == ("RUNNING", "FAILED"), WAIT_S)
     restart = "/connectors/sink/tasks/0/restart"
-    # 409 while the other worker has not read the newest configs: clients repeat it.
+    # Clients repeat a 409, the answer until the other worker has read the newest configs.
     eventually(
         lambda: other.call("POST", restart).status == 204,
         WAIT_S,

@@ -1,4 +1,4 @@
-"""Connectors whose processes have ended because they have nothing to do, in agents on a broker."""
+"""Connectors whose processes have ended because they are idle, in agents on a broker."""
 
 import os
 import signal
@@ -39,7 +39,7 @@ def asleep(agent: Agent) -> list[str]:
 def test_a_worker_with_only_sleeping_connectors_loses_its_membership_and_comes_back(
     cluster: Cluster, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """No child's lease ends, and statuses say all the same what runs where."""
+    """A worker with only sleeping connectors can lose its membership, and statuses stay true."""
     leader, (follower,) = cluster.leader(), cluster.followers()
     names = [f"c{number}" for number in range(4)]
     for name in names:
@@ -64,14 +64,14 @@ def test_a_worker_with_only_sleeping_connectors_loses_its_membership_and_comes_b
         return status_faults(cluster.agents, written)
 
     eventually(lambda: faults() == [], WAIT_S, faults)
-    # Each start has its stop, also at the worker that was frozen.
+    # Each start has its stop, even on the frozen worker.
     for name in names:
         calls = [call for call in (tmp_path / name).read_text().split() if call != "configs"]
         assert calls == ["start", "stop"] * (len(calls) // 2)
 
 
 def test_every_request_finds_a_sleeping_connector(agents: Agents, tmp_path: Path) -> None:
-    """Validation, restart, pause, resume, stop, new offsets, another config, deletion."""
+    """Each request about a sleeping connector works: validation, states, offsets, configs."""
     agent = agents.start()
     file = tmp_path / "in.txt"
     append_lines(file, 1, 10)

@@ -39,7 +39,7 @@ def postgres() -> Iterator[PostgresServer]:
 
 
 class Writer:
-    """Adds rows to the source's table all the time, several to a transaction and of equal time."""
+    """A thread that adds rows to the source's table, several of equal time in a transaction."""
 
     def __init__(self, postgres: PostgresServer, database: str, seed: int) -> None:
         self._postgres = postgres
@@ -98,7 +98,7 @@ def sink_config(postgres: PostgresServer, database: str, topic: str) -> dict[str
 
 
 def upsert_config(postgres: PostgresServer, database: str, topic: str) -> dict[str, str]:
-    """Return a sink whose larger batches go through a temporary table."""
+    """Return the config of a sink whose larger batches go through a temporary table."""
     return {
         **sink_config(postgres, database, topic),
         "table.name.format": "keyed",
@@ -111,11 +111,11 @@ def upsert_config(postgres: PostgresServer, database: str, topic: str) -> dict[s
 
 
 PICKY = 400
-"""A target with a constraint refuses each row whose id is a multiple."""
+"""A constraint of the target refuses each row whose id is a multiple of this number."""
 
 
 def picky(config: dict[str, str], table: str, dead_letters: str) -> dict[str, str]:
-    """Return a sink into a table that refuses some rows, which go to a dead letter queue."""
+    """Return the config of a sink into a table that refuses some rows, with a dead letter queue."""
     return {
         **config,
         "table.name.format": table,
@@ -125,7 +125,7 @@ def picky(config: dict[str, str], table: str, dead_letters: str) -> dict[str, st
     }
 
 
-# A row that is written twice, as a new row or over an old one, leaves two rows here.
+# One of these tables has two rows for a row that is written twice, as a new row or over an old one.
 TARGETS = f"""
 CREATE TABLE keyed (id bigint PRIMARY KEY, note text NOT NULL, changed timestamptz NOT NULL);
 CREATE TABLE picky (id bigint CHECK (id % {PICKY} <> 0), note text, changed timestamptz);
@@ -154,9 +154,10 @@ def count(postgres: PostgresServer, database: str, query: str) -> int:
 def test_every_row_arrives_once_though_tasks_are_killed(
     agents: Agents, kafka_broker: SharedBroker, postgres: PostgresServer
 ) -> None:
-    """No target hides a repeated row: it has no primary key, or notes each write.
+    """Each row arrives once although tasks are killed; every target shows a repeated row.
 
-    Two of them refuse rows: those are in the dead letter queues, the others come once.
+    The targets have no primary key, or record each write. Two targets refuse rows: these are in the
+    dead letter queues, and the others come once.
     """
     seed = picked_seed()
     database = postgres.new_database()
@@ -190,7 +191,7 @@ def test_every_row_arrives_once_though_tasks_are_killed(
     for _ in range(KILLS):
         seen = count(postgres, database, "SELECT count(*) FROM target")
         eventually(lambda: task_pids(agent), WAIT_S)
-        # Until more rows have come, or not: kills hit starts and rebalances too.
+        # The wait may also end without new rows: kills hit starts and rebalances too.
         more = picks.choice((0, 1, 50, 200))
         with contextlib.suppress(AssertionError):
             eventually(

@@ -1,4 +1,4 @@
-"""STOPPED connectors (KIP-875) on agents: what is stored, what survives, who may change offsets."""
+"""STOPPED connectors (KIP-875) on agents: their records, rebalances, and changes of offsets."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ def create_both(agent: Agent, directory: Path, **members: str) -> int:
 
 
 def check_stopped(agent: Agent) -> None:
-    """STOPPED with no task in any answer."""
+    """Check that both connectors are STOPPED and that no answer has a task."""
     for name in NAMES:
         agent.wait_for_states(name, "STOPPED")
         assert agent.get(f"/connectors/{name}/tasks") == []
@@ -46,7 +46,7 @@ def put(agent: Agent, verb: str, status: int) -> None:
 
 
 def positions(agent: Agent) -> list[Any]:
-    """The source's positions; empty as long as there is no answer."""
+    """Return the source's positions; empty if there is no answer yet."""
     answer = agent.call("GET", "/connectors/source/offsets")
     return (
         [e["offset"]["position"] for e in answer.json()["offsets"]] if answer.status == 200 else []
@@ -56,7 +56,7 @@ def positions(agent: Agent) -> list[Any]:
 def test_stopped_connectors_stay_so_through_rebalances_and_restarts(
     agents: Agents, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """Old workers read PAUSED from the same record; a resume brings back every task."""
+    """Stopped connectors have no tasks after rebalances and restarts; a resume starts them."""
     group = unique_name("stopped")
     first = agents.start(group_id=group, properties=QUICK)
     size = create_both(first, tmp_path)
@@ -88,7 +88,7 @@ def test_stopped_connectors_stay_so_through_rebalances_and_restarts(
 
 
 def test_any_worker_of_the_group_takes_a_change_of_offsets(agents: Agents, tmp_path: Path) -> None:
-    """A follower forwards the request; both workers show the result."""
+    """A follower forwards a change of offsets, and both workers show the result."""
     group = unique_name("forwarding")
     workers = [agents.start(group_id=group, properties=QUICK) for _ in range(2)]
     create_both(workers[0], tmp_path, initial_state="STOPPED")
@@ -116,7 +116,7 @@ def test_any_worker_of_the_group_takes_a_change_of_offsets(agents: Agents, tmp_p
 
 
 def _answered(worker: Agent, method: str, body: Any = None) -> Any:
-    """None while the group rebalances."""
+    """Return the answer; None while the group rebalances."""
     answer = worker.call(method, "/connectors/source/offsets", body)
     return None if answer.status == 409 else answer
 
@@ -124,7 +124,7 @@ def _answered(worker: Agent, method: str, body: Any = None) -> Any:
 def test_a_standalone_workers_offsets_are_changed_in_its_file(
     agents: Agents, tmp_path: Path
 ) -> None:
-    """The file has them when the request is answered."""
+    """A standalone worker's offsets are in its file when the change is answered."""
     config = source_config(tmp_path / "in.txt", unique_name("lines"))
     append_lines(tmp_path / "in.txt", 1, 10)
     process = agents.process(connectors=({"name": "source", **config},), properties=QUICK)

@@ -1,6 +1,6 @@
-"""The leader's transactional writes to the config topic, and the id that they are made under.
+"""The leader's transactional writes to the config topic, and their transactional id.
 
-`agent.leader.transactional.id` is another id than Kafka's, as long as all members have it.
+`agent.leader.transactional.id` replaces Kafka's id if all members have it.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ ENABLED = {"exactly.once.source.support": "enabled"}
 
 @pytest.fixture
 def open_store(kafka_broker: SharedBroker) -> Iterator[Callable[[], ConfigStore]]:
-    """Opens config stores of one cluster of exactly-once workers."""
+    """Return a function that opens config stores of one cluster with exactly-once support."""
     bootstrap = kafka_broker.bootstrap_servers
     properties = {**ENABLED, "group.id": unique_name("group")}
     topic = unique_name("configs")
@@ -55,7 +55,7 @@ def open_store(kafka_broker: SharedBroker) -> Iterator[Callable[[], ConfigStore]
 
 
 def test_a_leader_must_claim_before_it_writes(open_store: Callable[[], ConfigStore]) -> None:
-    """Records that any worker may write need no claim."""
+    """A leader must claim before it writes configs; target states need no claim."""
     store = open_store()
     with pytest.raises(PrivilegedWriteError, match="without claiming write privileges first"):
         store.put_connector_config("c", {}, None)
@@ -68,7 +68,7 @@ def test_a_leader_must_claim_before_it_writes(open_store: Callable[[], ConfigSto
 def test_claimed_writes_are_read_back_over_their_markers(
     open_store: Callable[[], ConfigStore],
 ) -> None:
-    """The snapshot's offset is that of the last record + 1, its marker not counted."""
+    """The snapshot's offset is one after the last record, without the marker behind it."""
     store = open_store()
     store.claim_write_privileges()
     store.claim_write_privileges()
@@ -82,7 +82,7 @@ def test_claimed_writes_are_read_back_over_their_markers(
 
 
 def test_a_new_leader_fences_the_old_one(open_store: Callable[[], ConfigStore]) -> None:
-    """The zombie's write fails, leaves nothing behind, and it has to claim again."""
+    """The zombie's write fails without a trace, and the zombie must claim again."""
     old, new = open_store(), open_store()
     old.claim_write_privileges()
     old.put_connector_config("c", {"by": "old"}, None)
@@ -105,7 +105,7 @@ def test_a_new_leader_fences_the_old_one(open_store: Callable[[], ConfigStore]) 
 def single_writer(
     kafka_broker: SharedBroker,
 ) -> Iterator[tuple[TransactionalLeaderWriter, ConfigStore]]:
-    """A claimed writer of single records to a topic of small ones, and a reader of it."""
+    """A writer of single records to a topic of small ones, with its claim, and a reader."""
     bootstrap = kafka_broker.bootstrap_servers
     # A producer of one record a batch, so that only the large record is refused.
     properties = {**ENABLED, "group.id": unique_name("group"), "batch.size": "1"}
@@ -122,7 +122,7 @@ def single_writer(
 def test_a_config_that_the_topic_does_not_take_is_a_wrong_request(
     single_writer: tuple[TransactionalLeaderWriter, ConfigStore],
 ) -> None:
-    """The error says so; the leader goes on once it has claimed the right again."""
+    """A config that the topic does not take is a wrong request, after which the leader goes on."""
     _, store = single_writer
     with pytest.raises(PrivilegedRecordTooLargeError, match=r"max\.message\.bytes"):
         store.put_connector_config("c", {"too": "large" * 1_000}, TargetState.STOPPED)
@@ -134,7 +134,7 @@ def test_a_config_that_the_topic_does_not_take_is_a_wrong_request(
 def test_a_failed_write_is_aborted(
     single_writer: tuple[TransactionalLeaderWriter, ConfigStore],
 ) -> None:
-    """Reads to the end must not wait for the broker to give the transaction up."""
+    """A failed write is aborted at once, so that reads to the end need not wait."""
     writer, store = single_writer
     accepted = config_records.connector_config("c", {})
     refused = config_records.connector_config("c", {"too": "large" * 1_000})
@@ -147,7 +147,7 @@ def test_a_failed_write_is_aborted(
 def test_a_write_that_timed_out_can_be_claimed_and_done_again(
     single_writer: tuple[TransactionalLeaderWriter, ConfigStore],
 ) -> None:
-    """No record of the first attempt is visible."""
+    """A write that timed out leaves no record and can be repeated after a claim."""
     writer, store = single_writer
     records = [config_records.connector_config(f"c{n}", {}) for n in range(100)]
     with pytest.raises(PrivilegedWriteError):
@@ -162,7 +162,7 @@ def test_a_write_that_timed_out_can_be_claimed_and_done_again(
 def test_relinquished_privileges_must_be_claimed_again(
     open_store: Callable[[], ConfigStore],
 ) -> None:
-    """A leader that was not for a while cannot know whether it was fenced."""
+    """A worker that gave up its claim must claim again, because it may have been fenced."""
     store = open_store()
     store.claim_write_privileges()
     store.put_connector_config("c", {}, None)
@@ -177,7 +177,7 @@ WAIT_S = 150
 
 
 def known_ids(broker: SharedBroker, *transactional_ids: str) -> list[str]:
-    """Those of the ids that a producer has initialised."""
+    """Return the ids that a producer has initialised."""
     cluster = KafkaAccess(bootstrap=broker.bootstrap_servers)
     with connected(cluster, lambda: WAIT_S) as protocol:
         found = describe_transactions(protocol, transactional_ids)
@@ -185,7 +185,7 @@ def known_ids(broker: SharedBroker, *transactional_ids: str) -> list[str]:
 
 
 def leader_claims(broker: SharedBroker, cluster: Cluster) -> bool | None:
-    """Return the claims of the leader's id that an upgrade sees; None without a claim."""
+    """Return what an upgrade sees of the leader's claim; None without a claim."""
     brokers = KafkaAccess(bootstrap=broker.bootstrap_servers)
     workers = Workers(Endpoint(urls=(cluster.agents[0].url,)), Inventory())
     with connected(brokers, lambda: WAIT_S) as protocol:
@@ -196,14 +196,14 @@ def leader_claims(broker: SharedBroker, cluster: Cluster) -> bool | None:
 
 
 def create(agent: Agent, name: str, directory: Path) -> tuple[int, str]:
-    """Status and text of the answer."""
+    """Return status and text of the answer."""
     config = sink_config(directory / f"{name}.txt", unique_name("lines"))
     answer = agent.call("POST", "/connectors", {"name": name, "config": config})
     return answer.status, answer.text
 
 
 def test_the_leader_writes_under_its_own_id(kafka_broker: SharedBroker, tmp_path: Path) -> None:
-    """The id of the key is initialised and written under, Kafka's is not known to the broker."""
+    """The leader initialises the configured id and writes with it; Kafka's id stays unknown."""
     own = unique_name("leader-id")
     properties = {**PREPARING, KEY: own}
     with cluster_of(1, kafka_broker.bootstrap_servers, tmp_path, properties) as cluster:
@@ -218,7 +218,7 @@ def test_the_leader_writes_under_its_own_id(kafka_broker: SharedBroker, tmp_path
 def test_a_leader_refuses_to_write_until_all_members_have_its_id(
     kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """Through either worker; what runs goes on; a member that agrees makes it write again."""
+    """Both workers refuse while tasks go on; the leader writes again once a member agrees."""
     own = unique_name("leader-id")
     properties = {**PREPARING, KEY: own}
     with cluster_of(1, kafka_broker.bootstrap_servers, tmp_path, properties) as cluster:

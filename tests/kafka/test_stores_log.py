@@ -1,4 +1,4 @@
-"""The contract of a log, held by the fake and by a real topic."""
+"""The contract of a log, tested with the fake and with a real topic."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +19,7 @@ PARTITIONS = 3
 
 
 class Reader:
-    """Remembers what it was given; refuses what it is told to."""
+    """A reader that keeps its records and refuses one value."""
 
     def __init__(self) -> None:
         self.records: list[ReadRecord] = []
@@ -48,7 +48,7 @@ Opener = Callable[[], tuple[Log, Reader]]
 
 @pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.kafka)])
 def open_log(request: pytest.FixtureRequest) -> Iterator[Opener]:
-    """Opens logs of one topic; each is a worker of its own."""
+    """Return a function that opens logs of one topic, each as a worker of its own."""
     opened: list[Log] = []
     new_log: Callable[[], Log]
     if request.param == "fake":
@@ -90,7 +90,7 @@ def batch(count: int, start: int = 0) -> list[LogRecord]:
 
 
 def test_a_write_is_visible_after_reading_to_the_end(open_log: Opener) -> None:
-    """Tombstones and empty values included."""
+    """A write, with tombstones and empty values, is visible after reading to the end."""
     log, reader = open_log()
     records = [*batch(20), LogRecord(b"gone", None), LogRecord(b"empty", b"")]
     log.write(records, TIMEOUT_MS)
@@ -100,7 +100,7 @@ def test_a_write_is_visible_after_reading_to_the_end(open_log: Opener) -> None:
 
 
 def test_reading_to_the_end_sees_records_of_other_workers(open_log: Opener) -> None:
-    """All that was acknowledged before, by any worker."""
+    """A read to the end includes each record that any worker's write has acknowledged."""
     (writer, _), (log, reader) = open_log(), open_log()
     writer.write(batch(5), TIMEOUT_MS)
     log.read_to_end(TIMEOUT_MS)
@@ -108,7 +108,7 @@ def test_reading_to_the_end_sees_records_of_other_workers(open_log: Opener) -> N
 
 
 def test_existing_records_are_read_before_the_start_returns(open_log: Opener) -> None:
-    """A later reader catches up with everything, once."""
+    """A later reader gets every existing record once."""
     writer, first = open_log()
     assert first.shown_when_caught_up == 0
     writer.write(batch(50), TIMEOUT_MS)
@@ -118,7 +118,7 @@ def test_existing_records_are_read_before_the_start_returns(open_log: Opener) ->
 
 
 def test_each_partition_is_read_in_order_without_gaps(open_log: Opener) -> None:
-    """A key's records share a partition and keep their order."""
+    """The records of a key share a partition and keep their order."""
     log, reader = open_log()
     for version in range(4):
         log.write([LogRecord(b"a", b"%d" % version), LogRecord(b"b", b"x")], TIMEOUT_MS)
@@ -131,7 +131,7 @@ def test_each_partition_is_read_in_order_without_gaps(open_log: Opener) -> None:
 
 
 def test_a_record_that_its_reader_refuses_is_lost_alone(open_log: Opener) -> None:
-    """The rest of the batch is delivered and the end is reached."""
+    """A record that the reader refuses is skipped, and the read reaches the end."""
     log, reader = open_log()
     reader.refuse = b"v3"
     log.write(batch(10), TIMEOUT_MS)
@@ -140,7 +140,7 @@ def test_a_record_that_its_reader_refuses_is_lost_alone(open_log: Opener) -> Non
 
 
 def test_a_send_reports_its_delivery_and_is_then_readable(open_log: Opener) -> None:
-    """`flush` waits for the report; reading to the end flushes first."""
+    """A sent record is reported by `flush`, and a read to the end flushes first."""
     log, reader = open_log()
     reports: list[KafkaError | None] = []
     log.send(LogRecord(b"k", b"1"), reports.append)
@@ -152,7 +152,7 @@ def test_a_send_reports_its_delivery_and_is_then_readable(open_log: Opener) -> N
 
 
 def test_an_empty_write_is_done_at_once(open_log: Opener) -> None:
-    """There is nothing to wait for."""
+    """An empty write returns at once."""
     log, reader = open_log()
     log.write([], TIMEOUT_MS)
     log.read_to_end(TIMEOUT_MS)
@@ -163,7 +163,7 @@ def test_an_empty_write_is_done_at_once(open_log: Opener) -> None:
 def test_a_log_that_is_not_started_refuses_writes(
     kind: str, request: pytest.FixtureRequest
 ) -> None:
-    """There is no producer yet."""
+    """A log that is not started refuses writes, because it has no producer."""
     log: Log = FakeLog()
     if kind == "real":
         log = real_log(request.getfixturevalue("kafka_broker"), unique_name("log"))
@@ -175,7 +175,7 @@ def test_a_log_that_is_not_started_refuses_writes(
 def test_a_reader_that_cannot_take_the_end_of_the_first_read_ends_the_process(
     kafka_broker: SharedBroker, deaths: list[BaseException]
 ) -> None:
-    """The start would wait for it in vain; so would every reader to the end later."""
+    """The process ends if the reader fails after the first read: the start would wait forever."""
     log, reader, error = real_log(kafka_broker, unique_name("log")), Reader(), RuntimeError()
 
     def caught_up() -> None:

@@ -1,6 +1,6 @@
 """Behaviour of internal topics that only a real broker shows.
 
-Policy, transactions, partitions, loss.
+Cleanup policy, transactions, partitions, and the loss of a broker.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def admin(bootstrap: str) -> Admin:
 
 @pytest.fixture
 def started() -> Iterator[Callable[[CompactedLog], Records]]:
-    """Starts logs with a reader of their own and stops them with the test."""
+    """Return a function that starts logs with a reader each; the logs stop with the test."""
     logs: list[CompactedLog] = []
 
     def start(log: CompactedLog) -> Records:
@@ -66,7 +66,7 @@ def started() -> Iterator[Callable[[CompactedLog], Records]]:
 
 
 class Records:
-    """A reader that remembers."""
+    """A reader that keeps its records."""
 
     def __init__(self) -> None:
         self.read: list[ReadRecord] = []
@@ -84,7 +84,7 @@ class Records:
 def test_an_absent_topic_is_created_compacted_with_its_settings(
     bootstrap: str, admin: Admin, started: Callable[[CompactedLog], Records]
 ) -> None:
-    """The worker's settings are applied, the policy among them is overruled."""
+    """A new topic has the worker's settings, except for the cleanup policy."""
     name = unique_name("statuses")
     settings = {"partitions": "3", "segment.bytes": "2000000", "cleanup.policy": "delete"}
     properties = {f"status.storage.{key}": value for key, value in settings.items()}
@@ -104,7 +104,7 @@ def test_an_absent_topic_is_created_compacted_with_its_settings(
 def test_a_topic_that_is_not_only_compacted_is_refused(
     bootstrap: str, admin: Admin, kind: InternalTopic, key: str, purpose: str
 ) -> None:
-    """With Apache's text: what was found, why it matters, which property to change."""
+    """A topic that is not only compacted is refused with Apache's text about the property."""
     name = unique_name("deleting")
     admin.create_topic(
         TopicSpec(name=name, replication_factor=1, settings={"cleanup.policy": "compact,delete"}),
@@ -125,7 +125,7 @@ def test_a_topic_that_is_not_only_compacted_is_refused(
 
 
 def test_a_topic_that_may_not_be_created_has_to_exist(bootstrap: str, admin: Admin) -> None:
-    """With automatic creation disabled, in Apache's words. An existing one is used."""
+    """Without automatic creation a missing topic is refused with Apache's text."""
     name = unique_name("configs")
     no_creation = {"internal.topics.automatic.creation.enable": "false"}
     log = store_log(CONFIGS, bootstrap, name, no_creation)
@@ -148,7 +148,7 @@ def test_a_topic_that_may_not_be_created_has_to_exist(bootstrap: str, admin: Adm
 
 
 def test_a_config_topic_with_several_partitions_is_refused(bootstrap: str, admin: Admin) -> None:
-    """Their order would not be defined."""
+    """A config topic with several partitions is refused: their order would be undefined."""
     name = unique_name("configs")
     compacted = {"cleanup.policy": "compact"}
     admin.create_topic(
@@ -166,7 +166,7 @@ def test_a_config_topic_with_several_partitions_is_refused(bootstrap: str, admin
 
 
 def test_topics_that_cannot_be_created_fail_the_start(bootstrap: str) -> None:
-    """More replicas than brokers is repeated until the time is over, then the start fails."""
+    """A creation that fails is repeated until its timeout, and then the start fails."""
     properties = {
         "status.storage.replication.factor": "3",
         "default.api.timeout.ms": "3000",
@@ -179,7 +179,7 @@ def test_topics_that_cannot_be_created_fail_the_start(bootstrap: str) -> None:
 
 
 def test_an_unreachable_broker_fails_the_start() -> None:
-    """Not a hang: after `default.api.timeout.ms`."""
+    """Without a broker the start fails after `default.api.timeout.ms`."""
     timeouts = {"default.api.timeout.ms": "1500", "request.timeout.ms": "1500"}
     log = store_log(CONFIGS, "127.0.0.1:1", "configs", timeouts)
     with pytest.raises(WorkerStartError):
@@ -188,7 +188,7 @@ def test_an_unreachable_broker_fails_the_start() -> None:
 
 
 def test_a_misspelt_client_property_is_a_configuration_error() -> None:
-    """The client says which."""
+    """A misspelt client property is a configuration error that names it."""
     topic = CompactedTopic(
         name="t", worker_key="k", purpose="p", partitions=1, replication_factor=1
     )
@@ -216,7 +216,7 @@ def transactional_producer(bootstrap: str) -> Producer:
 def test_reading_to_the_end_passes_transaction_markers(
     bootstrap: str, started: Callable[[CompactedLog], Records], support: str
 ) -> None:
-    """The log ends behind a marker that no consumer is given."""
+    """A read to the end passes markers of transactions, which no consumer gets."""
     name = unique_name("configs")
     log = store_log(CONFIGS, bootstrap, name, exactly_once(support))
     reader = started(log)
@@ -239,7 +239,7 @@ def test_reading_to_the_end_passes_transaction_markers(
 def test_an_open_transaction_holds_read_committed_readers_back(
     bootstrap: str, started: Callable[[CompactedLog], Records]
 ) -> None:
-    """A reader to the end must not miss records that may still commit."""
+    """A read to the end waits for an open transaction, whose records may be committed."""
     name = unique_name("configs")
     committed = store_log(CONFIGS, bootstrap, name, exactly_once("enabled"))
     uncommitted = store_log(CONFIGS, bootstrap, name)
@@ -259,7 +259,7 @@ def test_an_open_transaction_holds_read_committed_readers_back(
 
 
 def murmur2(data: bytes) -> int:
-    """Kafka's Utils.murmur2 as an unsigned number, checked below against Kafka's own examples."""
+    """Return Kafka's Utils.murmur2 as an unsigned number, checked below with Kafka's examples."""
     mask, m = 0xFFFFFFFF, 0x5BD1E995
     h = (0x9747B28C ^ len(data)) & mask
     for i in range(0, len(data) - len(data) % 4, 4):
@@ -276,7 +276,7 @@ def murmur2(data: bytes) -> int:
 def test_keys_are_placed_where_java_workers_look(
     bootstrap: str, started: Callable[[CompactedLog], Records], kind: InternalTopic
 ) -> None:
-    """Two partitioners would leave two live copies of one key."""
+    """Keys are placed as Java places them, so that each key has one live record."""
     assert murmur2(b"21") == -973932308 & 0xFFFFFFFF
     assert murmur2(b"foobar") == -790332482 & 0xFFFFFFFF
     partitions = {"offset.storage.partitions": "7", "status.storage.partitions": "7"}
@@ -293,7 +293,7 @@ def test_keys_are_placed_where_java_workers_look(
 def test_committed_offsets_of_the_group_id_are_not_used(
     bootstrap: str, started: Callable[[CompactedLog], Records]
 ) -> None:
-    """The whole log is read although another client has committed under the same id."""
+    """The whole log is read although another client has committed offsets in the same group."""
     name = unique_name("configs")
     log = store_log(CONFIGS, bootstrap, name)
     started(log)
@@ -315,7 +315,7 @@ def test_committed_offsets_of_the_group_id_are_not_used(
 
 
 def test_stores_share_their_topics_with_other_workers(bootstrap: str) -> None:
-    """Each worker reads the configs, statuses and offsets that another one writes."""
+    """Each worker reads the configs, statuses and offsets that another worker writes."""
     names = {kind: unique_name(kind) for kind in ("configs", "statuses", "offsets")}
     changes: list[object] = []
 
@@ -358,7 +358,7 @@ def test_stores_share_their_topics_with_other_workers(bootstrap: str) -> None:
 
 
 def test_a_log_survives_the_death_of_its_broker(servers: Servers, tmp_path: Path) -> None:
-    """Writes fail at their deadline, reading to the end too; afterwards both work again."""
+    """Writes and reads to the end fail at their deadline; afterwards both work again."""
     broker = servers.broker()
     bootstrap = broker.bootstrap_servers
     log = store_log(CONFIGS, bootstrap, "configs")
@@ -374,7 +374,7 @@ def test_a_log_survives_the_death_of_its_broker(servers: Servers, tmp_path: Path
         broker.start()
         log.write([LogRecord(b"k", b"after")], 60_000)
         log.read_to_end(60_000)
-        # The record whose writer gave up waiting is delivered all the same, as in Kafka.
+        # The record of the failed write is delivered later, as in Kafka.
         assert reader.values() == [b"before", b"during", b"after"]
     finally:
         log.stop()

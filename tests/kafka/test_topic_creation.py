@@ -32,7 +32,7 @@ COMPARED = ("cleanup.policy", "retention.ms", "min.insync.replicas", "compressio
 
 
 def rules(prefix: str) -> dict[str, str]:
-    """Topics that begin with the prefix get two compacted partitions, others three."""
+    """Return rules: topics with the prefix get two compacted partitions, and others three."""
     return {
         "topic.creation.default.partitions": "3",
         "topic.creation.default.replication.factor": "1",
@@ -55,7 +55,7 @@ def source(file: Path, topic: str, settings: dict[str, str]) -> dict[str, str]:
 
 
 def shape(bootstrap_servers: str, topic: str) -> dict[str, Any] | None:
-    """Partitions and settings of a topic, None while there is none."""
+    """Return partitions and settings of a topic; None if it does not exist."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     if topic not in admin.list_topics(timeout=30).topics:
         return None
@@ -79,7 +79,7 @@ def created(bootstrap_servers: str, topic: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module", params=["disabled", "enabled"])
 def agent(request: pytest.FixtureRequest, module_agents: Agents) -> Agent:
-    """A worker, with and without exactly-once support."""
+    """An agent with or without exactly-once support."""
     return module_agents.start(properties={"exactly.once.source.support": request.param})
 
 
@@ -87,7 +87,7 @@ def agent(request: pytest.FixtureRequest, module_agents: Agents) -> Agent:
 def test_topics_are_created_as_the_rules_say(
     agent: Agent, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """The delivery guarantee does not matter; an existing topic stays as it is."""
+    """Topics are created by the rules with either delivery guarantee; existing ones stay."""
     lines = tmp_path / "lines"
     lines.write_text("a line\n")
     prefix = unique_name("made")
@@ -107,7 +107,7 @@ def test_topics_are_created_as_the_rules_say(
 def test_settings_that_the_brokers_refuse_fail_the_task(
     agent: Agent, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """With the brokers' reason in the trace."""
+    """Settings that the brokers refuse fail the task with the brokers' reason."""
     lines = tmp_path / "lines"
     lines.write_text("a line\n")
     topic = unique_name("refused")
@@ -126,7 +126,7 @@ def test_both_workers_create_the_same(
     kafka_broker: SharedBroker,
     tmp_path: Path,
 ) -> None:
-    """One connector's rules on a Java worker and on ours give topics of the same shape."""
+    """One connector's rules make the same topics on a Java worker and on an agent."""
     lines = tmp_path / "lines"
     lines.write_text("a line\n")
     shapes = []
@@ -150,13 +150,13 @@ RECORDS = 10
 
 @pytest.fixture(scope="module")
 def bootstrap(module_servers: Servers) -> str:
-    """Of a broker of its own, as others would wait for it."""
+    """Bootstrap servers of a broker of its own, because other tests would wait for it."""
     return module_servers.broker().bootstrap_servers
 
 
 @pytest.fixture
 def producer(bootstrap: str) -> Iterator[TaskProducer]:
-    """The one of a source task."""
+    """The producer of a source task."""
     worker = DistributedConfig.parse(worker_properties(bootstrap, "order"))
     config = connector_producer(worker, {}, "order").build().properties
     made = TaskProducer(config, lambda: Admin(producers_admin(worker, {}, "a").build().properties))
@@ -173,7 +173,7 @@ def producer(bootstrap: str) -> Iterator[TaskProducer]:
 def test_records_are_in_order_in_a_topic_just_created(
     bootstrap: str, producer: TaskProducer, task: int, partitions: int, *, takes_runs: bool
 ) -> None:
-    """One request in flight, no idempotence: Kafka Connect's settings."""
+    """Records of a new topic are in order: the producer has one request in flight."""
     source = Source(producer=producer)
     source.sender.takes_runs = takes_runs
     topics = [unique_name(f"new-{task}") for _ in range(TOPICS_OF_A_TASK)]

@@ -1,4 +1,4 @@
-"""Which records of a topic `topics read` and `connectors try` of a sink show, and how."""
+"""The records of a topic that `topics read` and `connectors try` show, and their form."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.kafka
 
 @pytest.fixture(scope="module")
 def topic(kafka_broker: SharedBroker) -> Iterator[str]:
-    """Two partitions: 30 texts in the first, bytes, a null and what was aborted in the second."""
+    """A topic with 30 texts in one partition; bytes, a null and aborted records in another."""
     name = unique_name("read")
     settings = {"bootstrap.servers": kafka_broker.bootstrap_servers}
     admin = AdminClient(settings)
@@ -61,13 +61,13 @@ def values(outcome: Ended) -> list[object]:
 def test_the_newest_records_come_last_and_aborted_ones_do_not_come(
     pyconnect: Pyconnect, topic: str
 ) -> None:
-    """Markers and aborted records at the end do not take the place of committed ones."""
+    """Markers and aborted records at the end do not replace committed ones."""
     newest = values(pyconnect("topics", "read", topic, "--max", "4", "-o", "json"))
     assert newest == ["line 28", "line 29", {"base64": "/wA="}, None]
 
 
 def test_the_oldest_records_of_a_partition(pyconnect: Pyconnect, topic: str) -> None:
-    """Bounded by --max, from the partition that was asked for."""
+    """The command shows at most --max records of the requested partition."""
     options = ("--from-beginning", "--max", "3", "--partition", "0", "-o", "json")
     assert values(pyconnect("topics", "read", topic, *options)) == ["line 0", "line 1", "line 2"]
 
@@ -87,7 +87,7 @@ def test_a_table_shows_texts_bytes_nulls_and_headers(pyconnect: Pyconnect, topic
 def test_a_missing_topic_or_partition_is_not_found(
     pyconnect: Pyconnect, topic: str, arguments: tuple[str, ...], message: str
 ) -> None:
-    """Exit 3, for a topic as for a partition."""
+    """A missing topic and a missing partition exit with 3."""
     outcome = pyconnect("topics", "read", topic if arguments else unique_name("none"), *arguments)
     assert (outcome.code, message in outcome.err) == (3, True), outcome.err
 
@@ -95,7 +95,7 @@ def test_a_missing_topic_or_partition_is_not_found(
 def test_a_sink_behind_a_marker_of_a_transaction_has_no_lag(
     kafka_broker: SharedBroker, tmp_path: Path, topic: str
 ) -> None:
-    """Aborted records are read by a consumer of all records and by no other."""
+    """A marker is not lag, nor are aborted records for a sink that reads committed ones."""
     config: dict[str, str | None] = {"connector.class": "FileSink", "topics": topic}
     committed = {**config, "consumer.override.isolation.level": "read_committed"}
     sinks = {
@@ -119,7 +119,7 @@ def test_a_sink_behind_a_marker_of_a_transaction_has_no_lag(
 def test_a_dead_letter_queue_is_shown_with_its_errors(
     kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """The output names each record's origin and error; other connectors' records are left out."""
+    """The output has each record's origin and error; other connectors' records are left out."""
     queue = unique_name("dlq")
     producer = Producer({"bootstrap.servers": kafka_broker.bootstrap_servers})
     about = {
@@ -162,7 +162,7 @@ def test_a_dead_letter_queue_is_shown_with_its_errors(
 def test_a_sink_would_get_the_newest_records_of_a_topic(
     kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """They are read without a group: none is there afterwards, and the sink's file neither."""
+    """A trial of a sink reads without a consumer group and does not write the sink's file."""
     topic, name = unique_name("lines"), unique_name("tried")
     bootstrap = kafka_broker.bootstrap_servers
     create_topics(bootstrap, [topic])
@@ -178,7 +178,7 @@ def test_a_sink_would_get_the_newest_records_of_a_topic(
         timeout=400,
         check=False,
     )
-    # Without schemas an envelope is missing: the converter is the default of Kafka's own files.
+    # The record has no envelope with a schema, which the converter of Kafka's own files expects.
     assert done.returncode == 1, done.stdout + done.stderr
     assert "2 of 2 records fail" in done.stderr
     found = json.loads(done.stdout)["records"]

@@ -1,6 +1,4 @@
-"""`pyconnect transactions` against a real coordinator, with one transaction that no client will
-end.
-"""
+"""`pyconnect transactions` with a real coordinator and a transaction that no client will end."""
 
 import json
 import struct
@@ -45,7 +43,7 @@ os._exit(0)
 
 @pytest.fixture(scope="module")
 def broker(module_servers: Servers) -> KafkaBroker:
-    """The module's own, because it is restarted."""
+    """A broker for this module alone, because its tests restart it."""
     return module_servers.broker()
 
 
@@ -69,7 +67,7 @@ def pyconnect(broker: KafkaBroker, connect: FakeConnect, tmp_path: Path) -> Iter
 
 
 def leave_open(broker: KafkaBroker, topic: str) -> None:
-    """A task that died in its transaction: its process is gone, the coordinator waits."""
+    """Leave a transaction open, like a task whose process is killed."""
     command = [sys.executable, "-c", _WRITER, broker.bootstrap_servers, TASK_ID, topic]
     subprocess.run(command, check=True, timeout=WAIT_S)
 
@@ -77,7 +75,8 @@ def leave_open(broker: KafkaBroker, topic: str) -> None:
 def forget(broker: KafkaBroker) -> None:
     """Make the coordinator forget the id, as faults of brokers did (KAFKA-12671 and others).
 
-    A tombstone in its log, which it reads at its start. Only admin tools may write there.
+    A tombstone in the coordinator's log, which it reads at its start, makes it forget the id. Only
+    admin tools may write there.
     """
     log = "__transaction_state"
     name = TASK_ID.encode()
@@ -107,7 +106,7 @@ def last_stable_offset(broker: KafkaBroker, topic: str) -> int:
 def test_transactions_are_listed_with_their_owners(
     broker: KafkaBroker, topic: str, pyconnect: Pyconnect
 ) -> None:
-    """A task's, with its state; ids of others on request only; an unknown id is exit 3."""
+    """A task's transaction has its state; foreign ids need an option; unknown ids exit with 3."""
     leave_open(broker, topic)
     foreign = Producer(
         {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "somebody-else"}
@@ -132,7 +131,7 @@ def test_transactions_are_listed_with_their_owners(
 def test_the_open_transaction_of_a_dead_producer_is_terminated(
     broker: KafkaBroker, topic: str, pyconnect: Pyconnect, connect: FakeConnect
 ) -> None:
-    """Long before its timeout; refused for a task that runs, for the leader and for strangers."""
+    """Only a transaction without a running task and of a known connector can be terminated."""
     leave_open(broker, topic)
     assert last_stable_offset(broker, topic) == 0
     terminate = ("transactions", "terminate", TASK_ID, "--group", "g")
@@ -160,7 +159,7 @@ def test_the_open_transaction_of_a_dead_producer_is_terminated(
 
 
 def test_a_missing_topic_or_partition_is_an_error(topic: str, pyconnect: Pyconnect) -> None:
-    """Exit 3 with the name; a typo must not look like a cluster in order."""
+    """A missing topic or partition exits with 3 and does not look like a healthy cluster."""
     find = ("transactions", "find-hanging", "--topic", topic)
     eventually(lambda: pyconnect(*find).code == 0, WAIT_S)  # the new topic has a leader
     missing = pyconnect(*find, "--topic", "recrods")
@@ -175,7 +174,7 @@ def test_a_missing_topic_or_partition_is_an_error(topic: str, pyconnect: Pyconne
 def test_a_hanging_transaction_is_found_and_aborted(
     broker: KafkaBroker, topic: str, pyconnect: Pyconnect
 ) -> None:
-    """Not one that its coordinator knows; with plan and confirmation; readers go on then."""
+    """A transaction that its coordinator knows is not hanging; after an abort readers go on."""
     leave_open(broker, topic)
     find = ("transactions", "find-hanging", "--group", "g", "--min-idle", "0s")
     found = pyconnect(*find)

@@ -1,7 +1,7 @@
-"""`pyconnect upgrade` on real agents: with a source running, on brokers with ACLs, by its runbook.
+"""`pyconnect upgrade` on real agents: with a running source, with ACLs, and by the runbook.
 
-On brokers with ACLs it is refused while a grant lacks, then done. The runbook's commands are run
-here, in its order.
+On brokers with ACLs it is refused until all grants are there. The runbook's commands run in its
+order.
 """
 
 import json
@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 def cluster(
     kafka_broker: SharedBroker, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
-    """Three agents at `disabled`; each test leaves them so."""
+    """Three agents with exactly-once disabled, to which each test returns them."""
     directory = tmp_path_factory.mktemp("agents")
     with upgradable_cluster(3, kafka_broker.bootstrap_servers, directory) as cluster:
         yield cluster
@@ -52,10 +52,10 @@ def tool(kafka_broker: SharedBroker, cluster: Cluster, tmp_path: Path) -> Tool:
 
 @pytest.fixture
 def sequences(kafka_broker: SharedBroker, cluster: Cluster, tmp_path: Path) -> Iterator[Sequences]:
-    """A source of two tasks that runs through the whole test."""
+    """A source of two tasks that runs during the whole test."""
     found = Sequences(kafka_broker.bootstrap_servers, tmp_path)
     config = {**found.config(2), "exactly.once.support": "requested"}
-    # Offsets outlive a connector: each test has a name of its own.
+    # Offsets outlive a connector, so each test has a connector name of its own.
     cluster.agents[0].create(found.topic, config)
     cluster.wait_until_running({found.topic: 2}, 60)
     yield found
@@ -74,7 +74,7 @@ def check_complete(sequences: Sequences, last: int, *, once_after: int | None = 
 
 
 def goes_on_after_a_kill(cluster: Cluster, tool: Tool, target: str, *options: str) -> None:
-    """The same command resumes; the worker that was done is not repeated."""
+    """Check that the same command resumes the run and does not repeat the worker that is done."""
     before = len(tool.journal())
     told = tool.must_upgrade(target, *options)
     assert "continues" in told
@@ -86,7 +86,7 @@ def goes_on_after_a_kill(cluster: Cluster, tool: Tool, target: str, *options: st
 
 
 def second(kind: type[Entry]) -> Callable[[list[Entry]], bool]:
-    """Whether the newest run has two entries of a kind."""
+    """Return a function that says whether the newest run has two entries of a kind."""
 
     def reached(run: list[Entry]) -> bool:
         return sum(isinstance(entry, kind) for entry in run) >= 2
@@ -97,7 +97,7 @@ def second(kind: type[Entry]) -> Callable[[list[Entry]], bool]:
 def test_up_and_down_with_a_source_running_and_kills_on_the_way(
     cluster: Cluster, tool: Tool, sequences: Sequences
 ) -> None:
-    """No record is missing, none is doubled once all workers are enabled, no task is FAILED.
+    """No record is missing, none is doubled once all workers are enabled, and no task fails.
 
     Each rolling restart is killed at another point of the second worker's turn.
     """
@@ -122,8 +122,8 @@ def test_up_and_down_with_a_source_running_and_kills_on_the_way(
     assert len(leaders_last) == 9
 
 
-# A worker has changed its phase and is about to restart, or has restarted; the journal does not say
-# so yet, or says it already.
+# The worker has changed its phase and is about to restart, or has restarted; the journal does not
+# have the entry yet, or has it already.
 POINTS = (
     "StepChanged before 2",
     "StepStarted after 1",
@@ -143,7 +143,7 @@ POINTS = (
 def test_a_run_killed_at_a_point_of_its_journal_is_continued(
     cluster: Cluster, tool: Tool, sequences: Sequences, point: str
 ) -> None:
-    """The second run ends it: every worker is at the target, and the source has lost nothing."""
+    """A second run after a kill brings every worker to the target without a lost record."""
     tool.upgrade_killed_at(point, "preparing")
     sequences.allow(10)
     assert "continues" in tool.must_upgrade("preparing")
@@ -158,7 +158,7 @@ def test_a_run_killed_at_a_point_of_its_journal_is_continued(
 def test_a_full_stop_skips_preparing(
     cluster: Cluster, tool: Tool, sequences: Sequences, kafka_broker: SharedBroker
 ) -> None:
-    """Refused worker by worker; all drained first, it is safe. One run at a time, anywhere."""
+    """`preparing` can be skipped only when all workers are drained first."""
     refused = tool.upgrade("enabled")
     assert refused.returncode == 9
     assert "preparing would be skipped" in refused.stderr
@@ -168,7 +168,7 @@ def test_a_full_stop_skips_preparing(
         cluster_lock(brokers, protocol, cluster.group_id) as lock,
     ):
         second = tool.upgrade("enabled", "--full-stop")
-        # First: a lock that was lost meanwhile would explain every other result.
+        # The lock is checked first: its loss would explain every other result.
         assert lock.held()
         assert second.returncode == 6
     tool.must_upgrade("enabled", "--full-stop")
@@ -183,9 +183,9 @@ def test_a_full_stop_skips_preparing(
 def test_an_agent_that_may_not_change_itself_is_left_to_its_operator(
     kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """Exit 75 with what to do; after it the same command ends the run.
+    """An agent that may not change itself makes the command exit with 75 and the manual step.
 
-    The cluster is reached through any worker of an inventory.
+    Any worker of an inventory reaches the cluster.
     """
     with cluster_of(1, kafka_broker.bootstrap_servers, tmp_path) as cluster:
         (agent,) = cluster.agents
@@ -213,7 +213,7 @@ def test_an_agent_that_may_not_change_itself_is_left_to_its_operator(
 
 
 def test_offsets_of_aborted_transactions_are_found(kafka_broker: SharedBroker) -> None:
-    """Keys whose newest record was aborted; those committed again are not."""
+    """Keys whose newest record was aborted are found, unless they were committed again."""
     topic = unique_name("offsets")
     settings = {"bootstrap.servers": kafka_broker.bootstrap_servers}
     producer = Producer({**settings, "transactional.id": unique_name("t")})
@@ -242,7 +242,7 @@ def refusal(tool: Tool, phase: str) -> str:
 
 @pytest.mark.long(only=True)
 def test_an_upgrade_waits_for_its_grants(secured: SecuredBroker, tmp_path: Path) -> None:
-    """The leader's id before `preparing`, a task's before `enabled`; the worker is left alone."""
+    """The leader's id needs a grant before `preparing`, a task's before `enabled`."""
     group, source = unique_name("granted"), unique_name("source")
     sequences = Sequences(secured.plaintext, tmp_path)
     config = {
@@ -301,7 +301,7 @@ LINE = re.compile(r"\$ pyconnect (?P<arguments>[^#]*)(?:# exit (?P<code>\d+).*)?
 
 
 class Step(NamedTuple):
-    """A command of the runbook and the exit code that it announces."""
+    """A command of the runbook, with its documented exit code."""
 
     arguments: list[str]
     code: int
@@ -319,7 +319,7 @@ def steps() -> list[Step]:
 
 @pytest.mark.long(only=True)
 def test_the_runbook_does_what_it_says(kafka_broker: SharedBroker, tmp_path: Path) -> None:
-    """From disabled to enabled and back."""
+    """The commands of the runbook go from disabled to enabled and back."""
     assert sum(step.arguments[1:3] in PHASED for step in steps()) >= 6
     reached = []
     with upgradable_cluster(1, kafka_broker.bootstrap_servers, tmp_path) as cluster:

@@ -1,4 +1,4 @@
-"""The readers' tests on the pages for authors pass; every name of the API has its place."""
+"""The tests on the pages for authors pass, and the reference has every name of the API."""
 
 import os
 import re
@@ -17,14 +17,14 @@ PROJECTS = sorted(
 )
 API = ROOT / "docs" / "reference" / "api"
 DIRECTIVE = re.compile(r"^::: (pyconnect_api[\w.]*)$", re.MULTILINE)
-# Schemas of one type each, and names that stand for a type: pages list them in words.
+# Pages list these in words: schemas of one type each, and names that stand for a type.
 IN_WORDS = re.compile(r"(\w+_SCHEMA|\w+_NAME|NULL|SourcePartition|SourceOffset)")
 
 
 @pytest.mark.wire
 @pytest.mark.parametrize("page", PROJECTS)
 def test_the_readers_tests_pass(page: str, tmp_path: Path) -> None:
-    """In a directory that holds nothing but the page's files."""
+    """The tests of a page pass in a directory with only the files of the page."""
     project = write_project(page, tmp_path)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
@@ -39,7 +39,7 @@ def test_the_readers_tests_pass(page: str, tmp_path: Path) -> None:
 
 
 def test_there_are_pages_with_projects() -> None:
-    """The pattern finds them."""
+    """The pattern of pages with projects finds all four."""
     assert PROJECTS == [
         "batching-sink",
         "http-source",
@@ -49,7 +49,7 @@ def test_there_are_pages_with_projects() -> None:
 
 
 def test_the_reference_has_each_name_of_the_api_once() -> None:
-    """A name that is added to the package has to be added to a page."""
+    """Each public name of the API stands on exactly one page."""
     shown = [name for page in API.glob("*.md") for name in DIRECTIVE.findall(page.read_text())]
     wanted = {
         *(

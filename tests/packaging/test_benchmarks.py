@@ -1,4 +1,4 @@
-"""Benchmarks start as their documents say, and nothing of them outlives them."""
+"""Benchmarks start as their documents say, and leave no processes behind."""
 
 import re
 import signal
@@ -53,7 +53,7 @@ def run(*arguments: str) -> str:
 
 
 def test_documents_start_benchmarks_that_exist_in_one_way() -> None:
-    """`scripts/benchmark` and the name of a benchmark."""
+    """Documents start benchmarks by `scripts/benchmark NAME` only."""
     texts = [document.read_text("utf-8") for document in DOCUMENTS]
     named = {found for text in texts for found in COMMAND.findall(text)} - {"NAME"}
     assert not [text for text in texts if re.search(r"python [^`]*benchmarks", text)]
@@ -71,7 +71,7 @@ def test_documents_start_benchmarks_that_exist_in_one_way() -> None:
 def test_every_benchmark_starts(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Everything it imports is there, and its options are read."""
+    """The benchmark imports its modules and reads its options."""
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(sys, "argv", ["benchmarks", name, "--help"])
     with pytest.raises(SystemExit, match="0"):
@@ -82,7 +82,7 @@ def test_every_benchmark_starts(
 @pytest.mark.wire
 @pytest.mark.parametrize("name", WITHOUT_SERVERS)
 def test_a_benchmark_names_what_its_figures_depend_on(name: str) -> None:
-    """Processors, the interpreter's build and Java stand above the figures."""
+    """Processors, the interpreter's build and Java are printed above the figures."""
     head, _, figures = run(name, *WITHOUT_SERVERS[name]).partition("\n\n")
     assert re.search(r"^machine:  \d+ of \d+ processors ", head, re.MULTILINE)
     assert re.search(r"^Python:   3\.\S+, built with .*PGO.*LTO", head, re.MULTILINE)
@@ -92,7 +92,7 @@ def test_a_benchmark_names_what_its_figures_depend_on(name: str) -> None:
 
 @contextmanager
 def started(*arguments: str) -> Iterator[psutil.Process]:
-    """A benchmark in a session of its own; ended with everything below it."""
+    """Run a benchmark in a session of its own; end it and all its processes."""
     process = subprocess.Popen(
         command(*arguments),
         cwd=ROOT,
@@ -127,7 +127,7 @@ def lives(process: psutil.Process) -> bool:
 
 
 def assert_nothing_is_left(name: str, options: tuple[str, ...], word: str, number: int) -> None:
-    """Kill a benchmark once a process with `word` in its command line is below it."""
+    """Kill a benchmark when one of its processes has `word` in its command line; all must end."""
     with started(name, *options) as benchmark:
 
         def family() -> list[psutil.Process]:
@@ -146,7 +146,7 @@ def assert_nothing_is_left(name: str, options: tuple[str, ...], word: str, numbe
 @pytest.mark.kafka
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_killed_benchmark_leaves_no_server(number: signal.Signals) -> None:
-    """The Java worker and the broker end with it, however it ends."""
+    """The Java worker and the broker end when the benchmark ends, by any signal."""
     options = ("--lines", "2000000", "--only", "java")
     assert_nothing_is_left("file_stream", options, "ConnectStandalone", number)
 
@@ -154,5 +154,5 @@ def test_a_killed_benchmark_leaves_no_server(number: signal.Signals) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_killed_benchmark_leaves_no_spark(number: signal.Signals) -> None:
-    """Spark's JVM and the broker end with it, however it ends."""
+    """Spark's JVM and the broker end when the benchmark ends, by any signal."""
     assert_nothing_is_left("reconcile", ("2000000",), "org.apache.spark", number)

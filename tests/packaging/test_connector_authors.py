@@ -1,4 +1,4 @@
-"""docs/tutorial/write-a-connector.md: its code is that of the example, and the example works."""
+"""The code of docs/tutorial/write-a-connector.md is that of the example, and works."""
 
 import os
 import re
@@ -20,7 +20,7 @@ SHELL = re.compile(r"^```sh\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Path:
-    """The files that a reader has made by following the document."""
+    """Write the files that the document has a reader make; return their directory."""
     for found in BLOCK.finditer(DOCUMENT.read_text(encoding="utf-8")):
         path = tmp_path / "directory-plugin" / found["name"]
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ def run(*command: str, directory: Path, path: Path | None = None) -> str:
 
 
 def test_the_documents_code_is_the_examples(plugin: Path) -> None:
-    """Every file of the example is in the document, to the letter."""
+    """The document has every file of the example, with the same text."""
     shown = {str(path.relative_to(plugin)) for path in plugin.rglob("*") if path.is_file()}
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "."],
@@ -58,7 +58,7 @@ def test_the_documents_code_is_the_examples(plugin: Path) -> None:
 
 
 def test_the_readers_tests_pass(plugin: Path) -> None:
-    """With the harnesses of pyconnect_api.testing."""
+    """The three tests of the document pass in the reader's directory."""
     python = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     assert "3 passed" in run(*python, "test_directory_plugin.py", directory=plugin, path=plugin)
 
@@ -66,7 +66,7 @@ def test_the_readers_tests_pass(plugin: Path) -> None:
 def test_the_readers_plugin_is_found_and_passes_its_self_check(
     plugin: Path, tmp_path: Path
 ) -> None:
-    """Installed below a plugin path, found by its entry point, made to live and die."""
+    """The plugin is installed below a plugin path and found by its entry point."""
     target = tmp_path / "plugins" / "directory-plugin"
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
     run(*pip, "--no-index", "--target", str(target), str(plugin), directory=tmp_path)
@@ -86,7 +86,7 @@ def test_the_readers_plugin_is_found_and_passes_its_self_check(
 
 
 def test_the_documents_commands_fit_their_directories(plugin: Path, tmp_path: Path) -> None:
-    """In one terminal and in this order, without a `python`; projects are where pip is sent."""
+    """The commands run in one shell, in this order; `pip install` runs where pyproject.toml is."""
     blocks = "".join(found["text"] for found in SHELL.finditer(DOCUMENT.read_text()))
     bin_directory = tmp_path / "bin"
     bin_directory.mkdir()
@@ -111,6 +111,6 @@ def test_the_documents_commands_fit_their_directories(plugin: Path, tmp_path: Pa
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    # The sink ends each line itself: a line end in the file would be a blank line in the output.
+    # The sink ends each line itself: a line end in a file would be an empty line in the output.
     letters = [path.read_text() for path in sorted((tmp_path / "letters-in").iterdir())]
     assert letters == ["hello", "world"]

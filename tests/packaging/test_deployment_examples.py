@@ -27,7 +27,7 @@ PROVIDER_SETTING = re.compile(r"config\.providers\.\w+\.(class|param\..+)")
 
 
 def test_keys_of_the_example_are_known() -> None:
-    """Each is in the reference, which is generated from the definitions."""
+    """Each key of the example is in the reference, which is generated from the definitions."""
     reference = (ROOT / "docs" / "reference" / "configuration.md").read_text("utf-8")
     known = set(re.findall(r"`([^`]+)`", reference))
     keys = javaproperties.loads((EXAMPLES / "worker.properties").read_text("utf-8"))
@@ -71,7 +71,7 @@ def test_a_dashboard_has_a_query_in_each_panel() -> None:
 
 
 def test_manifests_have_the_fields_of_kubernetes() -> None:
-    """A field that the schemas do not name fails, at any depth."""
+    """A field that Kubernetes' schemas do not have fails at any depth."""
     manifests = documents("pyconnect.yaml")
     assert manifests
     for manifest in manifests:
@@ -87,7 +87,7 @@ def documents(name: str) -> list[Any]:
 
 
 def test_the_monitor_finds_the_port_of_the_metrics() -> None:
-    """By the labels and the port's name of the service; Prometheus may reach that port only."""
+    """The monitor selects the service by labels and port; Prometheus may reach only that port."""
     monitor, policy = documents("monitor.yaml")
     kubernetes_validate.validate(policy, KUBERNETES, strict=True)
     (endpoint,) = monitor["spec"]["endpoints"]
@@ -113,7 +113,7 @@ def test_prometheus_accepts_its_part_of_the_configuration() -> None:
 
 
 def test_variables_of_the_example_are_allowed_and_given() -> None:
-    """By the systemd environment file, and by the container or its manifest."""
+    """The allowlist, the systemd environment file and the manifest have each variable."""
     text = (EXAMPLES / "worker.properties").read_text("utf-8")
     used = set(re.findall(r"\$\{env:(\w+)\}", text))
     allowed = javaproperties.loads(text)["config.providers.env.param.allowlist.pattern"]
@@ -125,7 +125,7 @@ def test_variables_of_the_example_are_allowed_and_given() -> None:
 
 
 def test_an_image_is_built_of_files_that_exist() -> None:
-    """With each extra and each Java that its comments name."""
+    """Each source, extra and Java that the Containerfile names exists."""
     text = (EXAMPLES / "container" / "Containerfile").read_text("utf-8")
     sources = re.findall(r"^COPY (?!--)(.+) \S+$", text, re.MULTILINE)
     assert [name for line in sources for name in line.split() if not (ROOT / name).exists()] == []

@@ -1,4 +1,4 @@
-"""The design names what is there, and all of it: borders of modules move, documents stay behind."""
+"""The files and packages that the design names exist, and it names every package."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ PACKAGES = [
 
 
 def is_there(name: str) -> bool:
-    """As a file or package, from the root of the checkout or of any package."""
+    """Return whether a file or package of this name is below the root or any package."""
     tail = name.rstrip("/")
     roots = (
         ROOT,
@@ -35,12 +35,12 @@ def is_there(name: str) -> bool:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_files_and_packages_that_the_design_names_exist(name: str) -> None:
-    """Files and packages in backquotes, also with a `*`."""
+    """Names in backquotes may have a `*`."""
     assert is_there(name), f"docs/explanation/design speaks of `{name}`"
 
 
 def test_the_design_speaks_of_every_package() -> None:
-    """By the name of the package's directory, one level down."""
+    """The design has the name of each directory one level below a package."""
     subpackages = [path for root in PACKAGES for path in root.iterdir() if path.is_dir()]
     names = {path.name for path in subpackages if (path / "__init__.py").exists()}
     assert "herder" in names
@@ -49,7 +49,7 @@ def test_the_design_speaks_of_every_package() -> None:
 
 
 def test_each_page_of_the_design_is_named_by_a_room() -> None:
-    """The docstring of a room names its page, and no page is without a room."""
+    """The docstring of a room names its page, and each page has such a room."""
     named = {
         page
         for package in PACKAGES

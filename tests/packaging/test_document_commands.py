@@ -31,7 +31,7 @@ class Shown(NamedTuple):
 
 
 def shown(document: Path) -> list[Shown]:
-    """Every line of a block, and every span of code, that starts the command."""
+    """Return each line of a block and each code span that starts with the command."""
     text = document.read_text("utf-8")
     blocks = "\n".join(BLOCK.findall(text)).replace("\\\n", " ")
     found = [*COMMAND.findall(blocks), *(" ".join(span.split()) for span in INLINE.findall(text))]
@@ -79,12 +79,12 @@ def takes_value(option: Any) -> bool:
 
 @pytest.mark.parametrize("each", SHOWN, ids=lambda each: f"{each.document}: {each.line}")
 def test_a_command_of_the_documents_exists(each: Shown) -> None:
-    """Noun, verb and options."""
+    """Noun, verb and options of each command in the documents exist."""
     assert unknown(each.line) is None
 
 
 def test_how_tos_and_tutorials_show_commands() -> None:
-    """The patterns find them."""
+    """The patterns find commands in how-tos and tutorials."""
     found = {each.document for each in SHOWN}
     pages = {
         str(page.relative_to(ROOT))

@@ -28,7 +28,7 @@ TOOLS = (
 
 pytestmark = pytest.mark.wire
 
-# Answers what the script asks interpreters; makes environments whose interpreter is a copy of it.
+# A fake interpreter: it answers the script's questions and makes environments with its copy.
 INTERPRETER = """\
 #!/bin/sh
 echo "{name} $*" >> {log}
@@ -50,7 +50,7 @@ esac
 
 
 class Checkout:
-    """A checkout with the scripts and nothing else, and a path without Python and Java."""
+    """A checkout with nothing but the scripts, and a PATH without Python and Java."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -99,7 +99,7 @@ class Checkout:
         return self.run("source scripts/environment.sh; use_environment dev", **variables)
 
     def made_with(self) -> str:
-        """The name of the interpreter that the environment is a copy of."""
+        """Return the name of the interpreter in the environment."""
         done = subprocess.run(
             [str(self.venv / "bin" / "python"), "-V"],
             env={"PATH": str(self.bin)}, capture_output=True, text=True, check=True,
@@ -127,7 +127,7 @@ def checkout(tmp_path: Path) -> Checkout:
 
 
 def test_an_environment_is_made_once(checkout: Checkout) -> None:
-    """The second time nothing is installed."""
+    """The second call installs nothing."""
     checkout.on_path("python3.12", checkout.interpreter("twelve"))
     assert checkout.use_environment().returncode == 0
     assert " -m pip install" in checkout.calls()
@@ -136,7 +136,7 @@ def test_an_environment_is_made_once(checkout: Checkout) -> None:
 
 
 def test_downloads_are_announced(checkout: Checkout) -> None:
-    """Which files, where to, and how large it is."""
+    """The script prints files, target directory and size before it downloads."""
     checkout.on_path("python3.12", checkout.interpreter("twelve"))
     said = checkout.use_environment().stderr
     before, downloaded, _ = said.partition("  Downloading a.whl (1 MB)")
@@ -147,7 +147,7 @@ def test_downloads_are_announced(checkout: Checkout) -> None:
 
 
 def test_another_python_makes_the_environment_again(checkout: Checkout) -> None:
-    """PYTHON wins over what is there; without it the environment keeps its interpreter."""
+    """PYTHON replaces the environment's interpreter; without it the environment keeps its own."""
     first, second = checkout.interpreter("first"), checkout.interpreter("second")
     checkout.on_path("python3.13", first)
     assert checkout.use_environment().returncode == 0
@@ -160,7 +160,7 @@ def test_another_python_makes_the_environment_again(checkout: Checkout) -> None:
 
 @pytest.mark.parametrize("old", [False, True])
 def test_a_python_that_cannot_be_used_is_an_error(checkout: Checkout, old: bool) -> None:
-    """No other interpreter is taken in its place."""
+    """The script ends with 2 and uses no other interpreter."""
     checkout.on_path("python3.12", checkout.interpreter("twelve"))
     named = checkout.directory / "named"
     if old:
@@ -172,7 +172,7 @@ def test_a_python_that_cannot_be_used_is_an_error(checkout: Checkout, old: bool)
 
 
 def test_an_interrupted_installation_begins_again(checkout: Checkout) -> None:
-    """With a new environment: what pip has left in the old one is unknown."""
+    """The next call makes a new environment, because pip may have left the old one incomplete."""
     checkout.on_path("python3.12", checkout.interpreter("twelve"))
     unplugged = checkout.directory / "no-network"
     unplugged.touch()
@@ -187,7 +187,7 @@ def test_an_interrupted_installation_begins_again(checkout: Checkout) -> None:
 
 @pytest.mark.parametrize("missing", ["bin/pip", "bin/python"])
 def test_a_half_made_environment_is_made_again(checkout: Checkout, missing: str) -> None:
-    """One without pip (python3-venv was missing), one whose interpreter is gone."""
+    """An environment without pip, or whose interpreter is gone, is made again."""
     checkout.on_path("python3.12", checkout.interpreter("twelve"))
     assert checkout.use_environment().returncode == 0
     (checkout.venv / missing).unlink()
@@ -197,7 +197,7 @@ def test_a_half_made_environment_is_made_again(checkout: Checkout, missing: str)
 
 
 def test_without_ensurepip_the_package_is_named_and_nothing_is_left(checkout: Checkout) -> None:
-    """Debian's Python comes without what `-m venv` needs."""
+    """The message names Debian's package for `-m venv`, and no environment is left."""
     checkout.on_path("python3", checkout.interpreter("debian", ensurepip=False))
     done = checkout.use_environment()
     assert done.returncode == 2
@@ -206,7 +206,7 @@ def test_without_ensurepip_the_package_is_named_and_nothing_is_left(checkout: Ch
 
 
 def test_a_directory_that_is_no_environment_is_not_cleared(checkout: Checkout) -> None:
-    """PYCONNECT_VENV may have been set to anything."""
+    """A directory in PYCONNECT_VENV that is not an environment keeps its files."""
     checkout.on_path("python3.12", checkout.interpreter("twelve"))
     precious = checkout.directory / "home" / "letter"
     precious.parent.mkdir()
@@ -221,14 +221,14 @@ REQUIRE_JAVA = 'source scripts/environment.sh; require_java; echo "${JAVA_HOME-u
 
 
 def test_the_java_of_java_home_is_enough(checkout: Checkout) -> None:
-    """There is none on the path."""
+    """A Java in JAVA_HOME is enough when PATH has none."""
     home = checkout.directory / "jdk"
     java(home / "bin" / "java", "21.0.1")
     assert checkout.run(REQUIRE_JAVA, JAVA_HOME=str(home)).stdout.strip() == str(home)
 
 
 def test_an_old_java_home_gives_way_to_the_path(checkout: Checkout) -> None:
-    """As in the sandbox; Spark must not take it either."""
+    """The script unsets an old JAVA_HOME, so Spark takes the Java of PATH as the sandbox does."""
     home = checkout.directory / "jdk"
     java(home / "bin" / "java", "1.8.0_402")
     java(checkout.bin / "java", "17.0.15")
@@ -236,7 +236,7 @@ def test_an_old_java_home_gives_way_to_the_path(checkout: Checkout) -> None:
 
 
 def test_a_java_that_is_too_old_is_named(checkout: Checkout) -> None:
-    """With its version, as the path calls it."""
+    """The message has the version of the Java on PATH."""
     java(checkout.bin / "java", "11.0.2")
     done = checkout.run(REQUIRE_JAVA)
     assert done.returncode == 2
@@ -245,7 +245,7 @@ def test_a_java_that_is_too_old_is_named(checkout: Checkout) -> None:
 
 @pytest.mark.parametrize("tier", ["pure", "simulation"])
 def test_a_tier_without_servers_needs_neither_java_nor_jars(checkout: Checkout, tier: str) -> None:
-    """There is no Java, and nothing is fetched."""
+    """The pure and simulation tiers run without Java and fetch no jars."""
     checkout.on_path("python3.12", checkout.interpreter("twelve"))
     done = checkout.run(f"bash scripts/test {tier}")
     assert done.returncode == 0, done.stderr
@@ -254,7 +254,7 @@ def test_a_tier_without_servers_needs_neither_java_nor_jars(checkout: Checkout, 
 
 
 def test_a_tier_with_servers_fetches_the_jars_once_java_is_there(checkout: Checkout) -> None:
-    """Without Java it ends before anything is installed."""
+    """Without Java the script ends before it installs anything."""
     checkout.on_path("python3.12", checkout.interpreter("twelve"))
     executable(checkout.bin / "mvn", "#!/bin/sh\n")
     without = checkout.run("bash scripts/test kafka")
@@ -275,7 +275,7 @@ def test_a_tier_with_servers_fetches_the_jars_once_java_is_there(checkout: Check
 
 
 def test_a_tier_is_given_the_files_with_its_tests(checkout: Checkout) -> None:
-    """To import the files of all tiers takes longer than many a tier; arguments may name others."""
+    """pytest gets only the files with tests of the tier, because importing all files takes long."""
     checkout.on_path("python3.12", checkout.interpreter("twelve"))
     tests = checkout.directory / "tests" / "deep"
     tests.mkdir(parents=True)

@@ -14,7 +14,7 @@ SHOWN = sorted(re.findall(r"\*\*`([^`]+)`\*\*", PAGE))
 
 @cache
 def printed() -> str:
-    """Every text of the sources in one line each; a value within a text is a `…`."""
+    """Return every text of the sources; a value within a text is a `…`."""
     texts = []
     for path in sorted(each for side in ("agent", "cli") for each in (ROOT / side).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -33,5 +33,5 @@ def test_an_error_of_the_page_is_in_the_sources(text: str) -> None:
 
 
 def test_the_page_has_errors() -> None:
-    """The pattern finds them."""
+    """The pattern finds the errors of the page."""
     assert len(SHOWN) > 25

@@ -1,4 +1,4 @@
-"""The README has figures of the benchmarks' table; that table has those of its sections."""
+"""Figures of the README are in the benchmarks' table, and those of the table in its sections."""
 
 import re
 from collections.abc import Iterator
@@ -15,29 +15,29 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 def rows(text: str) -> list[str]:
-    """The rows of the table of figures."""
+    """Return the rows of the table of figures."""
     return text.partition(HEAD)[2].partition("\n\n")[0].splitlines()
 
 
 def sections() -> dict[str, str]:
-    """The sections of the benchmarks by the names that links have."""
+    """Return the sections of the benchmarks by their link names."""
     found = re.split(r"^## (.+)$", BENCHMARKS, flags=re.MULTILINE)[1:]
     titles = (re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in found[::2])
     return dict(zip(titles, found[1::2], strict=True))
 
 
 def figures() -> Iterator[tuple[str, str, str]]:
-    """Each figure of the benchmarks' table with its row and the section that the row links to."""
+    """Return each figure of the table with its row and the section that the row links to."""
     for row in rows(BENCHMARKS):
         link = LINK.search(row)
         assert link is not None, row
-        # The number of kills is a sum.
+        # The text of a link has the sum of the kills, which the section does not have.
         for figure in NUMBER.findall(row.replace(link[0], "")):
             yield link[1], figure, link[2]
 
 
 def test_each_figure_of_the_readme_is_a_row_of_the_benchmarks() -> None:
-    """Word for word, apart from the link."""
+    """A row of the README is the same text as in the benchmarks, apart from its link."""
     shown = rows(README)
     assert len(shown) >= 5
     assert set(shown) <= {LINK.sub(r"\1", row) for row in rows(BENCHMARKS)}

@@ -1,4 +1,4 @@
-"""Which Pythons are supported, and that the script that proves them finds and judges them."""
+"""Supported Pythons, and the script that finds them and tries the wheel with each."""
 
 import importlib.util
 import json
@@ -28,7 +28,7 @@ def script() -> ModuleType:
 
 
 def fake_python(path: Path, version: tuple[int, int, int], *, ensurepip: bool = True) -> Path:
-    """A script that says it is this version and has no pip to make environments with."""
+    """Return a script that reports this version and has no pip to make environments with."""
     identity = json.dumps(["CPython", version, "final", str(path.parent), str(path)])
     path.write_text(
         "#!/bin/sh\n"
@@ -42,7 +42,7 @@ def fake_python(path: Path, version: tuple[int, int, int], *, ensurepip: bool = 
 
 
 def test_readme_and_metadata_name_the_same_versions(script: ModuleType) -> None:
-    """The list in the README, the classifiers, and the beginning of `requires-python`."""
+    """The README, the classifiers and `requires-python` name the same versions."""
     text = re.sub(r"\s+", " ", (ROOT / "README.md").read_text("utf-8"))
     found = re.search(r"Python ((?:3\.\d+, )+3\.\d+ or 3\.\d+|3\.\d+(?: or 3\.\d+)?)", text)
     assert found is not None
@@ -57,7 +57,7 @@ def test_readme_and_metadata_name_the_same_versions(script: ModuleType) -> None:
 
 
 def test_the_lowest_versions_are_those_of_the_bounds() -> None:
-    """Each lower bound is what the resolver takes for it: requirements/lowest.txt proves them."""
+    """requirements/lowest.txt pins each dependency at its lower bound."""
     extras = PROJECT["optional-dependencies"]
     bounded = [*PROJECT["dependencies"], *(each for name in extras for each in extras[name])]
     lower = dict(
@@ -74,7 +74,7 @@ def test_the_lowest_versions_are_those_of_the_bounds() -> None:
     def numbers(version: str) -> tuple[int, ...]:
         return tuple(map(int, re.sub(r"(\.0)+$", "", version).split(".")))
 
-    # Python's part of Spark says nothing of the release: tests/spark/test_releases.py proves it.
+    # The version of pyspark is not that of Spark: tests/spark/test_releases.py proves it.
     lower.pop("pyspark")
     assert len(lower) > 15
     taken = {name: numbers(pinned[name.lower()]) for name in lower}
@@ -83,7 +83,7 @@ def test_the_lowest_versions_are_those_of_the_bounds() -> None:
 
 @pytest.mark.wire
 def test_an_installation_counts_once(script: ModuleType, tmp_path: Path) -> None:
-    """However many names it has; the oldest comes first."""
+    """An interpreter with several names counts once, and the oldest version comes first."""
     new = fake_python(tmp_path / "new", (3, 98, 1))
     (tmp_path / "other").mkdir()
     old = fake_python(tmp_path / "other" / "old", (3, 97, 0))
@@ -95,7 +95,7 @@ def test_an_installation_counts_once(script: ModuleType, tmp_path: Path) -> None
 
 @pytest.mark.wire
 def test_this_python_is_found_among_those_of_the_machine(script: ModuleType) -> None:
-    """Without names; a virtual environment is its base's installation."""
+    """Without arguments the script finds this Python, also from a virtual environment."""
     versions = [each.version for each in script.find_interpreters([])]
     assert tuple(sys.version_info[:3]) in versions
     assert min(versions) >= script.lowest_supported()
@@ -108,7 +108,7 @@ def test_an_interpreter_without_ensurepip_fails_by_name(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """It is on the machine, so it counts; the package that it lacks is named."""
+    """An interpreter without ensurepip fails, and the message names the missing package."""
     out = tmp_path / "out" / "interpreters"
     out.mkdir(parents=True)
     monkeypatch.setattr(script, "ROOT", tmp_path)

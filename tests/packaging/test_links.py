@@ -1,4 +1,4 @@
-"""`scripts/check` reports links of the documents that lead nowhere."""
+"""`scripts/check` reports links in documents to files or headings that do not exist."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "check_links.py"
 
 
 def check(root: Path, page: str) -> subprocess.CompletedProcess[str]:
-    """Check a checkout with one page below docs/, by its own copy of the script."""
+    """Run the script's own copy in a checkout with one page below docs/."""
     files = {
         "README.md": "[a page](docs/how-to/page.md#a-heading-here)",
         "CHANGELOG.md": "",
@@ -30,7 +30,7 @@ def check(root: Path, page: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_links_that_lead_somewhere_pass(tmp_path: Path) -> None:
-    """Files, headings, addresses of the web; blocks of code hold no links."""
+    """Links to files, headings and the web pass; text in code blocks is not a link."""
     done = check(
         tmp_path, "[up](../index.md) [here](#a-heading-here) [web](https://kafka.apache.org)"
     )
@@ -47,14 +47,14 @@ def test_links_that_lead_somewhere_pass(tmp_path: Path) -> None:
     ],
 )
 def test_a_link_that_leads_nowhere_is_reported(tmp_path: Path, link: str, fault: str) -> None:
-    """With the document, the link and the reason."""
+    """The report has the document, the link and the reason."""
     done = check(tmp_path, f"1. [text]({link})")
     assert done.returncode == 1
     assert done.stderr == f"docs/how-to/page.md: {link}: {fault}\n"
 
 
 def test_a_file_that_a_docstring_names_has_to_be_there(tmp_path: Path) -> None:
-    """With line and name; code may name files that a program makes."""
+    """The report has file, line and name; strings in code may name files that a program makes."""
     module = tmp_path / "agent" / "package" / "room" / "module.py"
     module.parent.mkdir(parents=True)
     module.write_text(

@@ -1,4 +1,4 @@
-"""A name has one meaning: public classes have different names, and modules are called by theirs."""
+"""Public classes have different names, and modules are imported by their own names."""
 
 import ast
 from collections import defaultdict
@@ -23,7 +23,7 @@ SAME_WORD |= {
     *("Clock", "Columns", "ConnectorInfo", "Field", "LoggerLevel", "Place", "Rows"),
     *("SinkSettings", "Source", "SourceSettings", "Started", "State"),
 }
-# To be emptied, likewise: modules of `core/herder`, `herder` and the command line.
+# To be emptied too: modules of `core/herder`, `herder` and the command line.
 OLD_NAMES = {"do", "on", "brokers", "log_files"}
 
 
@@ -46,7 +46,7 @@ def renamed_modules() -> Iterator[tuple[str, Path]]:
 
 
 def test_no_two_public_classes_have_one_name() -> None:
-    """In all packages of the distribution; a list has the ones that are left."""
+    """No class of the distribution shares its name, except for those in `SAME_WORD`."""
     places = defaultdict(list)
     for name, place in public_classes():
         places[name].append(str(place))
@@ -56,7 +56,7 @@ def test_no_two_public_classes_have_one_name() -> None:
 
 
 def test_no_import_renames_a_module() -> None:
-    """A reader finds a module by the name in front of its functions."""
+    """No import gives a module another name, except for those in `OLD_NAMES`."""
     found = set(renamed_modules())
     assert {(name, str(place)) for name, place in found if name not in OLD_NAMES} == set()
     assert {name for name, _ in found} >= OLD_NAMES, "the list has names that no import uses"

@@ -1,4 +1,4 @@
-"""scripts/quickstart.py where it does not go well; CI runs the whole story."""
+"""Failures of scripts/quickstart.py; CI runs it as a whole."""
 
 import importlib.util
 import os
@@ -40,7 +40,7 @@ def quickstart() -> ModuleType:
 
 
 def run_with_command(directory: Path, script: str) -> tuple[subprocess.CompletedProcess[str], str]:
-    """Run the story with a `pyconnect` of our own; return its end and the commands it ran."""
+    """Run the script with a fake `pyconnect`; return its end and the commands it ran."""
     command = directory / "bin" / "pyconnect"
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\necho "$@" >> {directory}/commands\n{script}\n')
@@ -63,7 +63,7 @@ def run_with_command(directory: Path, script: str) -> tuple[subprocess.Completed
 
 
 def test_an_interrupt_ends_started_servers_without_a_traceback(tmp_path: Path) -> None:
-    """Ctrl-C while the broker starts: exit code 130, and the sandbox is taken down."""
+    """Ctrl-C while the broker starts ends with 130 and takes the sandbox down."""
     done, commands = run_with_command(
         tmp_path,
         'case "$*" in *"sandbox up"*) kill -INT $PPID; exec sleep 60 >/dev/null 2>&1 ;; esac',
@@ -75,7 +75,7 @@ def test_an_interrupt_ends_started_servers_without_a_traceback(tmp_path: Path) -
 
 
 def test_a_failed_step_is_named(tmp_path: Path) -> None:
-    """Noun and verb of the command, not its options; the sandbox is taken down."""
+    """The message has noun and verb of the failed command, and the sandbox is taken down."""
     done, commands = run_with_command(tmp_path, 'case "$*" in *"sandbox up"*) exit 10 ;; esac')
     assert done.returncode == 1
     assert "error: `pyconnect sandbox up` ended with exit code 10" in done.stdout
@@ -84,7 +84,7 @@ def test_a_failed_step_is_named(tmp_path: Path) -> None:
 
 
 def test_a_command_with_an_address_is_named_by_its_verb(quickstart: ModuleType) -> None:
-    """The address comes first on the command line."""
+    """The message names the verb, although the address comes first on the command line."""
     with pytest.raises(quickstart.Failed, match="`pyconnect connectors list` ended with"):
         quickstart.pyconnect("connectors", "list", url="http://127.0.0.1:1", show=False)
 
@@ -92,7 +92,7 @@ def test_a_command_with_an_address_is_named_by_its_verb(quickstart: ModuleType) 
 def test_a_failure_beside_an_agent_names_its_log(
     quickstart: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The log is where the reason stands."""
+    """The message names the agent's log, which has the reason."""
     places = quickstart.Workplace(tmp_path)
     places.agent_log.touch()
     quickstart.report(quickstart.Failed("the sink did not run"), places)
@@ -100,7 +100,7 @@ def test_a_failure_beside_an_agent_names_its_log(
 
 
 def test_the_committed_position_is_read_from_the_worker(quickstart: ModuleType) -> None:
-    """REST answers with what is committed; there is nothing before the first commit."""
+    """The committed position comes from REST; before the first commit there is none."""
     source = FakeConnector({"connector.class": "FileStreamSource"})
     with serve(FakeConnect({quickstart.SOURCE: source})) as url:
         assert quickstart.committed_position(url) is None
@@ -109,7 +109,7 @@ def test_the_committed_position_is_read_from_the_worker(quickstart: ModuleType) 
 
 
 def test_the_header_of_the_sample_is_explained(quickstart: ModuleType) -> None:
-    """The README counts flights, the panel lines."""
+    """The output has lines and flights, because the README counts only flights."""
     assert quickstart.line_count(b"a,b\n1,2\n3,4\n", None) == "3 lines (a header and 2 flights)"
     assert quickstart.line_count(b"1\n2\n", Path("file")) == "2 lines"
 
@@ -127,7 +127,7 @@ def test_all_connectors_of_an_audit_must_agree(
     verdicts: dict[str, str],
     agreed: bool,
 ) -> None:
-    """Each has a report; one that is missing is no agreement."""
+    """A connector without a report counts as a difference."""
     monkeypatch.setattr(quickstart, "ROOT", tmp_path)
     commands: list[tuple[str, ...]] = []
 

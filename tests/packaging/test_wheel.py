@@ -1,4 +1,4 @@
-"""The wheel as a user gets it: built, installed into a bare environment, run from anywhere."""
+"""The wheel as a user gets it: built, installed into an empty environment, run in any directory."""
 
 import email
 import os
@@ -24,11 +24,11 @@ pytestmark = [pytest.mark.wire, pytest.mark.timeout(850)]
 class Built:
     file: Path
     said: str
-    """What the builder printed."""
+    """Output of the builder."""
 
 
 def build(target: str, source: Path, directory: Path, java_home: Path) -> Built:
-    """Build what `target` says from a source tree, with the Java and Kafka below `java_home`."""
+    """Build `target` from a source tree, with the Java and Kafka below `java_home`."""
     command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(directory)]
     homes = {"JAVA_HOME": str(java_home), "KAFKA_HOME": str(java_home)}
     done = subprocess.run(
@@ -46,7 +46,7 @@ def build(target: str, source: Path, directory: Path, java_home: Path) -> Built:
 
 @pytest.fixture(scope="module")
 def java_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A compiler that makes one class of all sources, and jars to compile against."""
+    """Return a fake Java: a compiler that makes one class, and jars to compile against."""
     home = tmp_path_factory.mktemp("java")
     (home / "bin").mkdir()
     for name in ("connect-api", "log4j-api"):
@@ -68,7 +68,7 @@ def files_of(wheel: Path) -> list[str]:
 
 
 def test_the_wheel_holds_all_packages_and_nothing_else(wheel: Path) -> None:
-    """Import packages with type markers, licence, manual pages; no tests, no scripts."""
+    """The wheel has packages, type markers, licence and manual pages, and no tests or scripts."""
     names = files_of(wheel)
     shared = {name for name in names if ".data/" in name}
     assert {Path(name).suffix for name in shared} == {".1"}
@@ -102,7 +102,7 @@ def test_the_wheel_holds_all_packages_and_nothing_else(wheel: Path) -> None:
 
 
 def test_a_wheel_built_without_a_compiler_reports_the_missing_host(tmp_path: Path) -> None:
-    """It is built all the same, with the sources of the Java host."""
+    """Without a compiler the wheel has the Java host's sources and no jar."""
     built = build("wheel", ROOT, tmp_path / "wheel", tmp_path)
     assert "This wheel holds no compiled Java host" in built.said
     names = files_of(built.file)
@@ -111,7 +111,7 @@ def test_a_wheel_built_without_a_compiler_reports_the_missing_host(tmp_path: Pat
 
 
 def test_the_metadata_links_where_it_is_shown(wheel: Path) -> None:
-    """Addresses of the project, and a README without paths that lead nowhere on an index."""
+    """The README on the package index has no relative links, which would lead nowhere."""
     (name,) = (name for name in files_of(wheel) if name.endswith(".dist-info/METADATA"))
     with zipfile.ZipFile(wheel) as archive:
         metadata = email.message_from_bytes(archive.read(name))
@@ -130,7 +130,7 @@ def test_the_metadata_links_where_it_is_shown(wheel: Path) -> None:
 def test_the_source_distribution_makes_the_same_wheel(
     wheel: Path, tmp_path: Path, java_home: Path
 ) -> None:
-    """It holds everything that is built from, and what a packager runs to check it."""
+    """The source distribution has everything that the wheel is built from, and the checks."""
     for name in ("sdist", "source", "again"):
         (tmp_path / name).mkdir()
     with tarfile.open(build("sdist", ROOT, tmp_path / "sdist", java_home).file) as archive:
@@ -143,7 +143,7 @@ def test_the_source_distribution_makes_the_same_wheel(
 
 
 class Installation:
-    """A bare environment with pinned requirements and the wheel: nothing of the checkout."""
+    """An empty environment with pinned requirements and the wheel, without the checkout."""
 
     def __init__(self, wheel: Path, requirements: str, directory: Path) -> None:
         self.home = directory / "environment"
@@ -151,19 +151,19 @@ class Installation:
         self.elsewhere.mkdir()
         venv.create(self.home)
         locked = ROOT / "requirements" / requirements
-        # Modules are compiled when a command imports them, which few of them are.
+        # pip does not compile all modules, because commands import few of them.
         install = ("install", "-q", "--no-compile")
         self.pip(*install, "--require-hashes", "-r", str(locked)).check_returncode()
         self.pip(*install, "--no-deps", str(wheel)).check_returncode()
 
     def pip(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run the pip of the tests on the environment, which has none of its own."""
+        """Run the tests' pip on the environment, which has no pip."""
         python = str(self.home / "bin" / "python")
         command = [sys.executable, "-m", "pip", "--python", python, *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     def run(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a command of the environment, in another directory."""
+        """Run a command of the environment in another directory."""
         return subprocess.run(
             [str(self.home / "bin" / command), *arguments],
             cwd=self.elsewhere,
@@ -176,7 +176,7 @@ class Installation:
 
 @pytest.mark.long(only=True)
 def test_both_commands_run_from_any_directory(wheel: Path, tmp_path: Path) -> None:
-    """With the requirements of a worker."""
+    """`pyconnect` and the agent run outside of the checkout with a worker's requirements."""
     installed = Installation(wheel, "runtime.txt", tmp_path)
     for command in (
         ("pyconnect", "--help"),
@@ -191,7 +191,7 @@ def test_both_commands_run_from_any_directory(wheel: Path, tmp_path: Path) -> No
 
 
 def test_the_command_needs_nothing_of_the_agent(wheel: Path, tmp_path: Path) -> None:
-    """Every noun loads; the agent and the extras say what they miss, and how to install it."""
+    """Without the agent every noun loads, and a missing extra's message says how to install it."""
     installed = Installation(wheel, "command.txt", tmp_path)
     for library in ("starlette", "uvicorn", "msgspec", "regex", "prometheus_client", "textual"):
         assert installed.run("python", "-c", f"import {library}").returncode == 1

@@ -39,7 +39,7 @@ def stopped(time_ms: int, *, state: str = "STOPPED") -> StatusReport:
 def config_records(
     *tasks: Mapping[str, str], first: int = 0, connector: str = "c"
 ) -> list[tuple[Place, bytes | None]]:
-    """The connector, its tasks and their commit, all of them in the first millisecond of 1970."""
+    """Return the records of a connector, its tasks and their commit, all at 0 ms."""
     contents: list[tuple[str, object]] = [
         (f"connector-{connector}", {"properties": {}}),
         *(

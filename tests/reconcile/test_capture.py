@@ -1,4 +1,4 @@
-"""What a run reads, and the chain of reports that it continues; nothing here needs Spark."""
+"""The input of a run, and the chain of reports that it continues; nothing here needs Spark."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ TOPIC = {"kind": "topic", "topics": ["t"], "value": "bytes"}
     ],
 )
 def test_a_table_is_copied_first(other: dict[str, object], copies: bool) -> None:
-    """Topics are only looked at, and files are checked: both fail at once."""
+    """Only a table counts as a slow copy: topics and local files are checked at once."""
     spec = {"job": "topic-sink", "clusters": CLUSTERS, "left": TOPIC, "right": other}
     assert copies_rows(read_spec(spec)) is copies
 
 
 def test_saved_ranges_are_those_of_the_same_cluster(tmp_path: Path) -> None:
-    """A restored cluster may have the ids of the topics, and other records."""
+    """Saved ranges of another cluster are refused, even if its topics have the same ids."""
     topic = TopicSnapshot(topic="t", topic_id="i", cleanup_policy="delete", partitions=())
     now = TopicsSnapshot(cluster_id="c", taken_ms=1, topics=(topic,))
     saved = tmp_path / "ranges.json"
@@ -52,7 +52,7 @@ def test_saved_ranges_are_those_of_the_same_cluster(tmp_path: Path) -> None:
 
 
 def test_jobs_without_sides_copy_nothing() -> None:
-    """Their topics are looked at."""
+    """A job without sides reads only the offsets of its topics."""
     assert not copies_rows(read_spec({"job": "ranges", "clusters": CLUSTERS, "topics": ["t"]}))
 
 
@@ -65,7 +65,7 @@ def test_jobs_without_sides_copy_nothing() -> None:
     ],
 )
 def test_tables_of_one_name_have_places_of_their_own(other: dict[str, object]) -> None:
-    """A user's or a session's search path may lead one name to two tables."""
+    """Tables of one name have different places if user, session options or offsets differ."""
     side = {"kind": "table", "url": "jdbc:postgresql://h/d", "table": "t"}
     tiers = [
         {"name": name, "side": each, "event_time": "column:at"}
@@ -132,7 +132,7 @@ def known(base: Base | None) -> Base:
 
 
 def test_a_run_continues_the_last_report_that_agreed(tmp_path: Path) -> None:
-    """Reports that differ, could not decide, are of other jobs or of whole audits, are no base."""
+    """A report is a base only if it agreed, is of the same job, and is of a chain."""
     first = report(tmp_path, 1, spec())
     second = report(tmp_path, 2, spec(first))
     paths = [first, second]
@@ -153,7 +153,7 @@ def test_a_run_continues_the_last_report_that_agreed(tmp_path: Path) -> None:
 
 
 def test_another_question_has_no_base(tmp_path: Path) -> None:
-    """The chain would prove another thing from this night on."""
+    """A report on another question is no base: the chain would prove two different things."""
     first = report(tmp_path, 1, spec())
     with pytest.raises(ReconcileError, match="answers another question"):
         base_of(spec(first, identity="key"))
@@ -175,7 +175,7 @@ def test_another_question_has_no_base(tmp_path: Path) -> None:
 def test_parameters_that_lead_to_another_table_are_another_question(
     members: dict[str, object], same: bool, tmp_path: Path
 ) -> None:
-    """Access may change between two nights; a schema that an address or a user chooses may not."""
+    """A parameter that can select another table changes the question; one for access does not."""
     (tmp_path / "first").write_text("user=a\npassword=p\n")
     if "properties" in members:
         (tmp_path / "second").write_text(str(members["properties"]))
@@ -199,21 +199,21 @@ def test_parameters_that_lead_to_another_table_are_another_question(
     ],
 )
 def test_other_topics_have_no_base(tmp_path: Path, now: TopicsSnapshot, reason: str) -> None:
-    """Offsets of one topic say nothing about another one."""
+    """A chain ends if a topic was created again, has more partitions, or is in another cluster."""
     base = known(base_of(spec(report(tmp_path, 1, spec()))))
     with pytest.raises(ReconcileError, match=reason):
         base.bounds(MAIN, now)
 
 
 def test_records_that_retention_took_between_two_nights_are_unknown(tmp_path: Path) -> None:
-    """Nobody has audited them; a night without records agrees."""
+    """Records that expired between two nights are unknown; a night without records agrees."""
     base = known(base_of(spec(report(tmp_path, 1, spec()))))
     for earliest, verdict in ((10, Verdict.AGREE), (15, Verdict.UNKNOWN)):
         now = snapshot(20, earliest=earliest)
         night = narrowed(now, since=base.bounds(MAIN, now), until={})
         outcome = continued(CheckOutcome(), base, {MAIN: night})
         assert verdict_of(outcome.findings) is verdict
-    # A note of the job about them, as `duplicates` has it, does not take the gap's place.
+    # A note of the job on the same records, as from `duplicates`, must not replace the gap.
     note = Finding(kind="expired", severity=Severity.NOTE, message="", topic="t", partition=0)
     outcome = continued(CheckOutcome(findings=(note,)), base, {MAIN: night})
     assert verdict_of(outcome.findings) is Verdict.UNKNOWN
@@ -221,7 +221,7 @@ def test_records_that_retention_took_between_two_nights_are_unknown(tmp_path: Pa
     night = narrowed(now, since=base.bounds(MAIN, now), until={})
     outcome = continued(CheckOutcome(findings=(EMPTY,)), base, {MAIN: night})
     assert verdict_of(outcome.findings) is Verdict.AGREE
-    # A night whose records were all aborted.
+    # A night whose records were all aborted has an empty range, too.
     night = narrowed(snapshot(30), since=base.bounds(MAIN, now), until={})
     outcome = continued(CheckOutcome(findings=(EMPTY,)), base, {MAIN: night})
     assert verdict_of(outcome.findings) is Verdict.AGREE
@@ -240,7 +240,7 @@ def test_records_that_retention_took_between_two_nights_are_unknown(tmp_path: Pa
     ],
 )
 def test_what_one_night_cannot_prove_is_refused(members: dict[str, object], reason: str) -> None:
-    """A chain of such reports would not prove the whole."""
+    """`since_last` is refused where a chain of reports would not prove the whole."""
     sides = {name: {"kind": "topic", "topics": [name]} for name in ("left", "right")}
     with pytest.raises(ReconcileError, match=reason):
         spec(**({**sides, **members} if members.get("job") == "topic-topic" else members))

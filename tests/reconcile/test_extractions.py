@@ -1,4 +1,4 @@
-"""Paths to values, before Spark starts."""
+"""Extractions, as they are checked before Spark starts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILES = {"kind": "files", "paths": ["a"], "format": "text"}
     ],
 )
 def test_a_pattern_that_finds_no_value_is_refused(pattern: str, why: str) -> None:
-    """The message has the pattern and the reason, and no text of Spark's."""
+    """The error of an invalid pattern has the pattern and the reason, and no text of Spark."""
     with pytest.raises(ReconcileError) as caught:
         check_extraction(f"regex:{pattern}")
     assert f"regex:{pattern} " in caught.value.message
@@ -40,7 +40,7 @@ def test_a_pattern_that_finds_no_value_is_refused(pattern: str, why: str) -> Non
     ],
 )  # fmt: skip
 def test_patterns_of_java_are_taken(pattern: str) -> None:
-    """Notations that Python lacks are no reason to refuse one."""
+    """Notations that only Java knows are accepted."""
     check_extraction(f"regex:{pattern}")
 
 
@@ -59,6 +59,6 @@ def test_patterns_of_java_are_taken(pattern: str) -> None:
     ],
 )
 def test_a_spec_is_refused_for_each_of_them(document: dict[str, object]) -> None:
-    """Before any Spark is started."""
+    """Reading a spec refuses an invalid extraction in each of its members, before Spark starts."""
     with pytest.raises(ReconcileError, match=r"is not a valid pattern|is not the place"):
         read_spec(document)

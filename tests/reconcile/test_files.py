@@ -1,4 +1,4 @@
-"""Files of a compare: bounded, watched, and their lines found again."""
+"""Files of a compare: bounded copies, changes, and lines that are found again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pyconnect_reconcile.findings import Severity
 
 
 def test_a_file_is_cut_at_the_committed_offset(tmp_path: Path) -> None:
-    """Both parts are the file's bytes, and stay so when it grows."""
+    """The committed part and the rest are copied, and the copies stay when the file grows."""
     file = tmp_path / "in.txt"
     file.write_bytes(b"one\ntwo\nthree\n")
     fixed = bounded_copies(str(file), 8, tmp_path)
@@ -49,9 +49,7 @@ def test_a_file_is_cut_at_the_committed_offset(tmp_path: Path) -> None:
 
 
 def test_only_the_committed_part_has_to_stay_as_it_was(tmp_path: Path) -> None:
-    """Appended bytes are beyond the committed part; a changed byte, a cut file and a missing file
-    are not.
-    """
+    """Appended bytes are no change; a changed byte, a cut file and a missing file are."""
     file = tmp_path / "in.txt"
     file.write_bytes(b"one\ntwo\n")
     fixed = bounded_copies(str(file), 8, tmp_path)
@@ -72,7 +70,7 @@ def test_only_the_committed_part_has_to_stay_as_it_was(tmp_path: Path) -> None:
 def test_files_that_grow_are_copied_up_to_their_last_whole_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
-    """The beginning of a line is kept apart; what is appended later is no change."""
+    """The unfinished last line is copied apart, and appended bytes are no change."""
     monkeypatch.setattr(files, "COPY_BYTES", block)
     contents = [b"one\ntwo\nthr", b"whole\n", b"", b"only"]
     paths = [tmp_path / f"{number}.txt" for number in range(len(contents))]
@@ -92,7 +90,7 @@ def test_files_that_grow_are_copied_up_to_their_last_whole_line(
 
 
 def test_compressed_files_are_read_in_place(tmp_path: Path) -> None:
-    """A copy of a part of them could not be read; a mark at their beginning may be out of sight."""
+    """Compressed files are not copied in part, and a mark at their beginning may stay unread."""
     names = [str(tmp_path / name) for name in ("a.json", "b.gz", "c.zst")]
     for name in names:
         Path(name).write_text("{}")
@@ -105,7 +103,7 @@ def test_compressed_files_are_read_in_place(tmp_path: Path) -> None:
 
 
 def test_a_file_that_changes_meanwhile_prevents_a_match(tmp_path: Path) -> None:
-    """Files that grow, change, come or go are named."""
+    """Files that grow, change, appear or disappear are named in one finding."""
     file, other = tmp_path / "a.txt", tmp_path / "b.txt"
     file.write_text("x")
     before = fingerprint([str(tmp_path)])
@@ -122,7 +120,7 @@ def test_a_file_that_changes_meanwhile_prevents_a_match(tmp_path: Path) -> None:
 
 
 def test_directories_and_patterns_name_data_files_only(tmp_path: Path) -> None:
-    """Markers and hidden files are left out, as Spark leaves them; remote paths are its own."""
+    """Markers and hidden files are left out, as in Spark; remote paths are left to Spark."""
     names = ("part-0.parquet", "_SUCCESS", ".part-0.crc", "_x.parquet", "_tmp/0/a.parquet")
     for name in (*names, ".t/b.parquet", "_day=1/c.parquet"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -147,7 +145,7 @@ def test_directories_and_patterns_name_data_files_only(tmp_path: Path) -> None:
 
 
 def test_lines_are_found_again_by_their_bytes(tmp_path: Path) -> None:
-    """The number of the line, from 1, whatever ends it."""
+    """A line is found by its bytes, with any line end, and its number begins at 1."""
     file = tmp_path / "in.txt"
     file.write_bytes(b"a\r\nb\na\nc")
     found = rows_of_lines([file], {b"a", b"a\r", b"c", b"x"})

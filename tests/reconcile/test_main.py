@@ -15,7 +15,7 @@ from pyconnect_reconcile.spec import Spec
 def test_an_exception_that_nothing_expects_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The exit status is not that of a difference; the trace goes to standard error, the log."""
+    """An unexpected exception has the exit code of an undecided run; its trace goes to stderr."""
     spec = tmp_path / "spec.json"
     cluster = {"main": {"bootstrap": "b:9092"}}
     spec.write_text(json.dumps({"job": "ranges", "topics": ["t"], "clusters": cluster}))
@@ -33,7 +33,7 @@ def test_an_exception_that_nothing_expects_is_reported(
 
 
 def test_a_spec_that_cannot_be_read_is_usage(tmp_path: Path) -> None:
-    """Exit 2 is for arguments and files; an undecided run has a code of its own."""
+    """Exit code 2 is for arguments and files; an undecided run has another code."""
     report = str(tmp_path / "report")
     assert __main__.main([str(tmp_path / "none.json"), "--report", report]) == 2
 
@@ -42,12 +42,12 @@ def test_a_spec_that_cannot_be_read_is_usage(tmp_path: Path) -> None:
     ("codes", "combined"), [([0, 0], 0), ([0, 11], 11), ([11, 1], 1), ([0, 2, 11], 2)]
 )
 def test_a_difference_outweighs_runs_that_could_not_decide(codes: list[int], combined: int) -> None:
-    """It is certain; a run without an answer proves nothing against it."""
+    """The exit code of several runs is 1 if any differs, whatever the others return."""
     assert __main__.combined(codes) == combined
 
 
 def test_each_spec_needs_a_report_of_its_own(tmp_path: Path) -> None:
-    """Reports never share a directory."""
+    """Two specs with one report directory are a usage error."""
     with pytest.raises(SystemExit) as ended:
         __main__.main(["a.json", "b.json", "--report", str(tmp_path)])
     assert ended.value.code == 2
@@ -56,7 +56,7 @@ def test_each_spec_needs_a_report_of_its_own(tmp_path: Path) -> None:
 def test_a_run_that_cannot_decide_does_not_stop_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its error names its report's directory; the next spec runs, and the exit code is its own."""
+    """An undecided run reports its error and directory, and the next spec runs."""
     specs = []
     for name in ("one", "two"):
         spec = tmp_path / f"{name}.json"

@@ -22,7 +22,7 @@ STEP_MS = 1000
 def commits(
     *values: object, topic: str = "offsets", partition: int = 0, key: bytes | None = None
 ) -> list[OffsetCommit]:
-    """Commits of connector c at consecutive offsets, a second apart."""
+    """Return commits of connector c at consecutive offsets, a second apart."""
     made = []
     for offset, value in enumerate(values):
         raw = key or json.dumps(["c", {"file": "a"}]).encode()
@@ -43,23 +43,23 @@ def positions(*numbers: int) -> list[object]:
 
 
 def test_offsets_that_only_grow_are_sound() -> None:
-    """Members that are no numbers say nothing."""
+    """Growing or equal numbers are no finding, and other members do not count."""
     assert kinds({"position": 1, "name": "b"}, {"position": 2, "name": "a"}, {"position": 2}) == []
 
 
 def test_an_offset_that_went_back_is_a_regression() -> None:
-    """A file rotated forward (another member grew) is none."""
+    """A smaller number is a regression unless another number grew, as when a file is rotated."""
     assert kinds({"position": 9}, {"position": 4}) == ["regression"]
     assert kinds({"position": 9, "index": 1}, {"position": 0, "index": 2}) == []
 
 
 def test_a_reset_explains_going_back() -> None:
-    """After a tombstone anything may follow."""
+    """Any offset may follow a tombstone."""
     assert kinds({"position": 9}, None, {"position": 0}) == ["reset"]
 
 
 def test_two_rising_runs_that_resume_each_other_are_two_writers() -> None:
-    """One finding tells of all the times it went back, with the records on both sides of each."""
+    """Two runs that alternate are one finding with the records around each step back."""
     [history] = histories(commits(*positions(10, 3, 20, 4, 30)))
     [found] = findings_of(history)
     assert (found.kind, found.count, found.severity) == ("two-writers", 2, Severity.ERROR)
@@ -67,20 +67,20 @@ def test_two_rising_runs_that_resume_each_other_are_two_writers() -> None:
 
 
 def test_a_source_that_starts_over_is_not_a_second_writer() -> None:
-    """A truncated file makes runs that follow each other; none is resumed."""
+    """Runs that follow each other without a resumption are regressions, not two writers."""
     assert kinds(*positions(10, 20, 5, 15, 3, 12)) == ["regression", "regression"]
     assert kinds(*positions(10, 20, 5, 30, 40)) == ["regression"]
 
 
 def test_keys_and_partitions_have_no_common_order() -> None:
-    """Offsets of other spellings of a source partition are not compared by their place."""
+    """Offsets under two spellings of a source partition are not compared by their order."""
     one, other = b'["c",{"a":1,"b":2}]', b'["c",{"b":2,"a":1}]'
     found = commits({"p": 9}, key=one, partition=0) + commits({"p": 4}, key=other, partition=1)
     assert [findings_of(history) for history in histories(found)] == [[], []]
 
 
 def test_changes_during_a_stop_are_manual_changes() -> None:
-    """A value that goes back is then no regression; a reset says who may have done it."""
+    """Offsets that a stopped connector gets are a change by hand, which may go back."""
     known = Circumstances(Statuses([task(0, "UNASSIGNED", 500), stopped(1500)]))
     [history] = histories(commits({"p": 9}, {"p": 9}, {"p": 4}, None))
     altered, reset = findings_of(history, known)
@@ -93,13 +93,13 @@ def test_changes_during_a_stop_are_manual_changes() -> None:
 
 
 def test_a_connector_whose_task_still_runs_is_not_stopped() -> None:
-    """The last commit of a running task is not taken for a change by hand."""
+    """A late commit of a running task is not a change by hand."""
     known = Circumstances(Statuses([task(0, "RUNNING", 500), stopped(800)]))
     assert kinds({"p": 9}, {"p": 4}, known=known) == ["regression"]
 
 
 def test_a_regression_names_its_possible_writers() -> None:
-    """The worker that was replaced, those that held tasks, and tasks told of the same source."""
+    """A regression names the replaced worker, holders of tasks, and equal configurations."""
     statuses = [
         task(0, "RUNNING", 100, worker="a:1", generation=1, offset=0),
         task(0, "RUNNING", 200, worker="b:1", generation=2, offset=1),
@@ -116,7 +116,7 @@ def test_a_regression_names_its_possible_writers() -> None:
 
 
 def test_offsets_of_unknown_connectors_are_orphans() -> None:
-    """Forgotten ones are not."""
+    """Offsets of an unknown connector are an orphan unless a tombstone removed them."""
     [orphan] = LastCommits(commits({"p": 1})).orphans(frozenset({"other"}))
     assert (orphan.kind, orphan.group, orphan.severity) == ("orphan", "c", Severity.NOTE)
     assert LastCommits(commits({"p": 1}, None)).orphans(frozenset()) == []
@@ -124,7 +124,7 @@ def test_offsets_of_unknown_connectors_are_orphans() -> None:
 
 
 def test_a_worker_s_copy_ahead_of_the_connector_s_topic_is_wrong() -> None:
-    """Behind it may be: the copy is written after the commit. A reset must reach it."""
+    """A copy that is ahead, or that a reset missed, is an error; one that is behind is a note."""
 
     def severities(own: list[OffsetCommit], copy: list[OffsetCommit]) -> list[Severity]:
         found = LastCommits(own + copy).disagreements("offsets", {"c": "own"})
@@ -141,7 +141,7 @@ def test_a_worker_s_copy_ahead_of_the_connector_s_topic_is_wrong() -> None:
 
 
 def test_one_source_partition_has_one_offset() -> None:
-    """In two partitions it is undefined which is read; of two spellings each has its reader."""
+    """One key in two partitions is an error, because it is undefined which offset a task reads."""
     twice = commits({"p": 5}) + commits({"p": 7}, partition=1)
     [split] = LastCommits(twice).splits()
     assert (split.kind, split.severity) == ("split-offset", Severity.ERROR)
@@ -153,6 +153,6 @@ def test_one_source_partition_has_one_offset() -> None:
 
 
 def test_records_of_another_kind_are_not_commits() -> None:
-    """The topic may hold what others wrote."""
+    """Records of other programs in the topic are not commits."""
     for key, value in [(None, b"{}"), (b"x", b"{}"), (b"[1,2,3]", None), (b'["c",{}]', b"5")]:
         assert read_commit(("t", 0, 0, 0), key, value) is None

@@ -29,14 +29,14 @@ PROPERTIES = {
 
 
 def test_spark_gets_java_s_names_and_none_that_it_sets_itself() -> None:
-    """Spark refuses a group id and an isolation level that it did not choose."""
+    """Options that Spark's Kafka source sets itself are left out, because it refuses them."""
     options = spark_options(PROPERTIES)
     assert options["kafka.sasl.jaas.config"] == JAAS
     assert "kafka.group.id" not in options
 
 
 def test_store_types_are_recognised_by_content(tmp_path: Path) -> None:
-    """Java takes a store for JKS or PKCS#12 unless it is told, and a text only as PEM."""
+    """PEM stores get their type by content, because Java expects JKS or PKCS#12 by default."""
     pem, other = tmp_path / "key", tmp_path / "key.p12"
     pem.write_text("-----BEGIN PRIVATE KEY-----\n")
     other.write_bytes(b"\x30\x82")
@@ -49,7 +49,7 @@ def test_store_types_are_recognised_by_content(tmp_path: Path) -> None:
 
 
 def test_snapshots_understand_sparks_properties(tmp_path: Path) -> None:
-    """The same file, with references looked up; errors are the run's."""
+    """Snapshots read the same file with references resolved, and raise the errors of a run."""
     (tmp_path / "secret").write_text(JAAS)
     file = tmp_path / "client.properties"
     lines = {
@@ -74,7 +74,7 @@ def test_snapshots_understand_sparks_properties(tmp_path: Path) -> None:
 
 
 def test_a_properties_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """No other file is read in its place."""
+    """A properties file that does not exist is an error that names it."""
     assert read_properties(None) == {}
     with pytest.raises(ReconcileError, match="cannot be read"):
         read_properties(str(tmp_path / "none"))
@@ -82,13 +82,13 @@ def test_a_properties_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "header", "header:", "json:", "key:x", "column:x", "regex"])
 def test_an_invalid_extraction_is_refused(text: str) -> None:
-    """The message lists the ways to write one."""
+    """The error of an invalid extraction lists the valid forms."""
     with pytest.raises(ReconcileError, match="is not the place of a value"):
         check_extraction(text)
 
 
 def test_extractions_know_whether_they_need_headers() -> None:
-    """Headers are read only when something is in them."""
+    """Only extractions from headers need headers."""
     for text in ("header:x", "json:$.a", "key", "key.json:a", "text", "regex:a:(b)", "timestamp"):
         check_extraction(text)
         assert needs_headers(text, None) == text.startswith("header:")

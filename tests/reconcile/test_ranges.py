@@ -1,4 +1,4 @@
-"""ranges: which earlier report a run is compared with."""
+"""ranges: the earlier report with which a run is compared."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def spec(**members: object) -> Spec:
 
 
 def test_the_last_report_is_one_of_the_same_cluster_and_target(tmp_path: Path) -> None:
-    """A topic of another cluster has another id: that is no re-created topic."""
+    """Reports of another cluster or target are skipped, because their topics have other ids."""
     damaged = tmp_path / "damaged.json"
     damaged.write_text("{")
     earlier = [
@@ -45,7 +45,7 @@ def test_the_last_report_is_one_of_the_same_cluster_and_target(tmp_path: Path) -
 
 
 def test_a_report_of_another_cluster_is_refused_when_it_is_named(tmp_path: Path) -> None:
-    """Its topic ids say nothing about these topics."""
+    """A named report of another cluster is refused, because its topic ids mean nothing here."""
     previous = report(tmp_path, "a-b", taken("other", 1))
     with pytest.raises(
         ReconcileError, match="is from Kafka cluster other, but this cluster is here"

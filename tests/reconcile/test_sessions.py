@@ -22,7 +22,7 @@ WAIT_S = 30.0
 
 
 class FakeSpark:
-    """Starts when the test lets it; knows what happened and in which threads."""
+    """A session whose start waits for the test; it records events and their threads."""
 
     def __init__(self) -> None:
         self.may_start = threading.Event()
@@ -69,7 +69,7 @@ def starting(directory: Path, *, at_once: bool = True) -> Iterator[Callable[[], 
 
 
 def test_the_caller_works_while_spark_starts(spark: FakeSpark, tmp_path: Path) -> None:
-    """The start needs the caller to have gone on; both ends are in another thread than its own."""
+    """Spark starts and ends in a thread of its own while the caller works."""
     with starting(tmp_path) as waiting:
         spark.may_start.set()
         assert waiting() is waiting() is spark
@@ -80,7 +80,7 @@ def test_the_caller_works_while_spark_starts(spark: FakeSpark, tmp_path: Path) -
 def test_a_session_that_nothing_waited_for_ends_with_its_jvm(
     spark: FakeSpark, tmp_path: Path
 ) -> None:
-    """An interrupt or a failed capture does not lose the JVM that is starting."""
+    """An interrupt or a failed capture also ends a JVM that is still starting."""
     spark.may_start.set()
     with pytest.raises(KeyboardInterrupt), starting(tmp_path):
         raise KeyboardInterrupt
@@ -90,7 +90,7 @@ def test_a_session_that_nothing_waited_for_ends_with_its_jvm(
 def test_a_start_that_fails_is_reported_to_each_that_waits(
     spark: FakeSpark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The JVM may have started before the session failed."""
+    """Each caller gets the error of a failed start, and the JVM ends."""
     monkeypatch.setattr(sessions, "_session", spark.refuse)
     with starting(tmp_path) as waiting:
         for _ in range(2):
@@ -100,7 +100,7 @@ def test_a_start_that_fails_is_reported_to_each_that_waits(
 
 
 def test_a_caller_that_may_fail_early_starts_no_jvm(spark: FakeSpark, tmp_path: Path) -> None:
-    """The first call starts Spark then."""
+    """Without `at_once` only the first call starts Spark."""
     with pytest.raises(ReconcileError), starting(tmp_path, at_once=False):
         raise ReconcileError("the topic does not exist")
     assert spark.happened == []
@@ -127,7 +127,7 @@ options {
 def test_a_server_comes_from_the_spec_or_else_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As with Spark's own tools; a master that is named wins over the environment."""
+    """The spec's server wins over the environment's, which a named master switches off."""
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
     assert remote_of(SparkSettings()) is None
     monkeypatch.setenv("SPARK_REMOTE", "sc://there")
@@ -141,7 +141,7 @@ def test_a_server_comes_from_the_spec_or_else_the_environment(
     ["kafka.sasl.jaas.config", "kafka.ssl.keystore.password", "kafka.ssl.keystore.key", "password"],
 )
 def test_only_secrets_are_cut_out_of_a_request_s_text(option: str) -> None:
-    """Escaped quotes do not end a value; other options stay readable."""
+    """Values of secret options are cut out whole, also with escaped quotes; others stay."""
     shown = re.sub(REDACTED_TEXT, "-", SHOWN % option)
     assert shown == re.sub(r'  key: "\S+"\n  value: "a.*\n', "  -\n", SHOWN % option)
     assert "hunter2" not in shown
@@ -165,7 +165,7 @@ def test_only_secrets_are_cut_out_of_a_request_s_text(option: str) -> None:
     ],
 )
 def test_errors_of_spark_are_reported_with_a_remedy(said: str, told: str) -> None:
-    """Never Spark's words alone."""
+    """Each known error of Spark has a message and a hint of pyconnect."""
     error = translated(said)
     assert told in error.message
     assert error.hint

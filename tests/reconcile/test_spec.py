@@ -1,4 +1,4 @@
-"""Specs: what is wrong is named with its place."""
+"""Specs: an error names the place in the document."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BASE = {"version": 1, "job": "duplicates", "clusters": MAIN, "topics": ["t"]}
 
 
 def test_a_small_spec_has_sound_defaults() -> None:
-    """The defaults: read committed, append, keys in the report."""
+    """By default a run reads committed records, appends, and shows keys."""
     spec = read_spec(BASE)
     assert (spec.isolation, spec.mode, spec.identity) == ("read_committed", "append", "record")
     assert spec.findings == 1000
@@ -24,7 +24,7 @@ def test_a_small_spec_has_sound_defaults() -> None:
 
 
 def test_an_unknown_member_is_refused_with_the_near_one() -> None:
-    """A misspelt member would silently change the question."""
+    """An unknown member is an error with a similar name, because a typo may change a run."""
     with pytest.raises(ReconcileError, match="spec: `identiy` is not a known member") as caught:
         read_spec({**BASE, "identiy": "key"})
     assert caught.value.hint == "did you mean `identity`?"
@@ -57,13 +57,13 @@ def test_an_unknown_member_is_refused_with_the_near_one() -> None:
     ],
 )
 def test_a_wrong_member_is_named(members: dict[str, object], message: str) -> None:
-    """Each error says which member and what it should be."""
+    """Each error names the member and its valid form."""
     with pytest.raises(ReconcileError, match=message):
         read_spec({**BASE, **members})
 
 
 def test_sides_and_columns_are_read() -> None:
-    """The short form of a column is name:type."""
+    """A column `name:type` is the short form of a column."""
     spec = read_spec(
         {
             "job": "topic-sink",
@@ -84,20 +84,20 @@ def test_sides_and_columns_are_read() -> None:
 
 
 def test_a_document_that_is_not_a_map_is_refused() -> None:
-    """YAML reads anything as a text."""
+    """A document that is not a map is an error, because YAML reads any text."""
     with pytest.raises(ReconcileError, match="is not a map"):
         read_spec("duplicates")
 
 
 def test_the_shipped_example_is_a_spec() -> None:
-    """A user who copies the example starts from a spec that works."""
+    """The shipped example is a valid spec."""
     example = Path(__file__).parents[2] / "examples" / "reconcile.yaml"
     spec = read_spec(yaml.safe_load(example.read_text("utf-8")))
     assert spec.job == "topic-sink"
 
 
 def test_the_order_of_keys_is_asked_of_two_appended_topics_only() -> None:
-    """It is off unless asked for; sequences are looked at in order unless told otherwise."""
+    """`ordered` needs two topics in append mode, or a sequence, where it is the default."""
     side = {"kind": "topic", "topics": ["t"]}
     base = {"job": "topic-topic", "clusters": MAIN, "left": side, "right": side}
     assert not read_spec(base).ordered
@@ -124,7 +124,7 @@ SIDE = {"kind": "topic", "topics": ["t"]}
     ],
 )
 def test_a_bound_is_one_of_one_topic_or_refused(members: dict[str, object], message: str) -> None:
-    """Offsets of a topic mean nothing in another cluster; saved ranges have their own bounds."""
+    """Bounds of a topic in two clusters are refused, and saved ranges exclude other starts."""
     base = {
         "job": "topic-topic", "left": SIDE, "right": {**SIDE, "cluster": "far"},
         "clusters": {**MAIN, "far": {"bootstrap": "c:9092"}},
@@ -136,7 +136,7 @@ def test_a_bound_is_one_of_one_topic_or_refused(members: dict[str, object], mess
 
 
 def test_values_in_protobuf_are_refused() -> None:
-    """A value that cannot be decoded is not compared in another form."""
+    """Values in Protobuf are refused, because they cannot be decoded."""
     side = {"kind": "topic", "topics": ["t"], "value": "protobuf"}
     with pytest.raises(ReconcileError, match="Protobuf cannot be decoded") as caught:
         read_spec({"job": "topic-topic", "clusters": MAIN, "left": side, "right": side})
@@ -144,6 +144,6 @@ def test_values_in_protobuf_are_refused() -> None:
 
 
 def test_registries_are_named_by_cluster() -> None:
-    """Access to them is in a file that the spec names."""
+    """A spec names registries by cluster, and files with access to them."""
     spec = read_spec({**BASE, "registries": {"main": {"url": "http://r", "properties": "p"}}})
     assert spec.registries == {"main": Registry(url="http://r", properties="p")}

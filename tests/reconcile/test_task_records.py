@@ -1,4 +1,4 @@
-"""What the status and config topics show of tasks."""
+"""Evidence about tasks in the status and config topics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def reports(*told: Report) -> list[StatusReport]:
 
 
 def test_a_worker_that_missed_a_rebalance_held_the_task_with_its_successor() -> None:
-    """It reports an older generation after the one that took the task from it."""
+    """A worker reports an older generation after its successor did: both held the task."""
     history = reports(("a", "RUNNING", 5), ("b", "RUNNING", 7), ("a", "PAUSED", 6))
     [found] = Statuses(history).double_runs()
     assert (found.kind, found.group, found.count) == ("double-run", "c", 1)
@@ -38,7 +38,7 @@ def test_a_worker_that_missed_a_rebalance_held_the_task_with_its_successor() -> 
 
 
 def test_two_clusters_on_the_same_topics_take_turns() -> None:
-    """Their generations are their own; one finding tells of both workers."""
+    """Workers of two clusters alternate in their own generations, which is one finding."""
     told = [("a", "RUNNING", 4), ("b", "RUNNING", 2), ("a", "PAUSED", 4), ("b", "PAUSED", 2)]
     told += [("a", "RUNNING", 4), ("b", "RUNNING", 2)]
     [found] = Statuses(reports(*told)).double_runs()
@@ -48,16 +48,16 @@ def test_two_clusters_on_the_same_topics_take_turns() -> None:
 @pytest.mark.parametrize(
     "told",
     [
-        # Handed over as it should be, and back.
+        # An orderly handover, and one back.
         [("a", "RUNNING", 1), ("a", "UNASSIGNED", 2), ("b", "RUNNING", 3), ("a", "RUNNING", 4)],
-        # A worker died; another one has its task now.
+        # A worker died, and another one has its task now.
         [("a", "RUNNING", 1), ("b", "RUNNING", 2), ("b", "PAUSED", 2), ("b", "RUNNING", 3)],
         # All workers died, and a new group was created.
         [("a", "RUNNING", 5), ("b", "RUNNING", 1), ("a", "RUNNING", 2)],
         [("a", "RUNNING", 1), ("b", "RUNNING", 1)],
-        # A late farewell says that it ended.
+        # A late UNASSIGNED shows that the task had ended.
         [("a", "RUNNING", 1), ("b", "RUNNING", 3), ("a", "UNASSIGNED", 1)],
-        # The other one has ended before.
+        # The other worker's task had ended before.
         [("a", "RUNNING", 1), ("b", "RUNNING", 3), ("b", "FAILED", 3), ("a", "RUNNING", 2)],
         [("a", "RUNNING", 1), ("b", "RUNNING", 3), ("b", "UNASSIGNED", 3), ("a", "RUNNING", 2)],
     ],
@@ -68,7 +68,7 @@ def test_normal_operation_is_not_reported_as_double_run(told: list[Report]) -> N
 
 
 def test_reports_in_several_partitions_have_no_order() -> None:
-    """Only writers with different partitioners make them."""
+    """Reports in several partitions prove no double run, because they have no order."""
     history = reports(("a", "RUNNING", 5), ("b", "RUNNING", 7))
     place = Place(topic="status", partition=1, offset=0, timestamp_ms=9, key="status-task-c-0")
     fields = {"state": "PAUSED", "worker_id": "a", "generation": 6}
@@ -78,7 +78,7 @@ def test_reports_in_several_partitions_have_no_order() -> None:
 
 
 def test_a_takeover_is_a_change_of_worker_without_a_farewell() -> None:
-    """Removals by the leader and UNASSIGNED are farewells; a late one is too late."""
+    """A takeover is a change of worker without UNASSIGNED or a removal before it."""
     told = reports(("a", "RUNNING", 1), ("b", "RUNNING", 2), ("a", "UNASSIGNED", 1))
     told += [task(0, "RUNNING", 5, worker="d", generation=3, offset=5)]
     found = [(each.before.worker, each.after.worker) for each in Statuses(told).takeovers("c")]
@@ -89,7 +89,7 @@ def test_a_takeover_is_a_change_of_worker_without_a_farewell() -> None:
 
 
 def test_holders_of_tasks_are_known_from_the_first_report() -> None:
-    """Before it nothing is known of the connector."""
+    """It is not known before the first report whether a connector is stopped."""
     statuses = Statuses([stopped(10), task(0, "RUNNING", 20), stopped(30, state="RUNNING")])
     assert statuses.stopped_at("c", 5) is None
     assert statuses.stopped_at("c", 15) is True
@@ -100,7 +100,7 @@ def test_holders_of_tasks_are_known_from_the_first_report() -> None:
 
 
 def test_names_may_contain_the_separator() -> None:
-    """The number follows the last hyphen; other records are no statuses."""
+    """The task's number follows the last hyphen of the key, and other keys are not statuses."""
 
     def read(key: str | None) -> StatusReport | None:
         fields = {"state": "RUNNING", "worker_id": "a", "generation": 1}
@@ -125,7 +125,7 @@ def shared(*tasks: dict[str, str], source: str = SOURCE) -> str | None:
 
 
 def test_tasks_with_overlapping_lists_share_a_source() -> None:
-    """The property that divides the work is named."""
+    """Two tasks share a source if lists in their configurations name it, in a named property."""
     both = shared({"files": "a,b"}, {"files": "b, c"}, {"files": "d"})
     assert both == "the configurations of tasks 0, 1 name the same source (in files)"
     assert shared({"files": "a"}, {"files": "b"}) is None
@@ -133,7 +133,7 @@ def test_tasks_with_overlapping_lists_share_a_source() -> None:
 
 
 def test_a_property_of_all_tasks_does_not_identify_a_source() -> None:
-    """The name of a server is in every configuration; a source of several texts needs all."""
+    """A text that all tasks have, such as a server, does not prove a shared source."""
     source = '{"server":"s","table":"t"}'
     tasks = [{"server": "s", "tables": "t,u"}, {"server": "s", "tables": "v"}]
     assert shared(*tasks, source=source) is None
@@ -146,14 +146,14 @@ def test_a_property_of_all_tasks_does_not_identify_a_source() -> None:
 
 
 def test_tasks_with_equal_configurations_share_a_source() -> None:
-    """The source partition does not matter."""
+    """Tasks with equal configurations share every source partition."""
     assert shared({"x": "1"}, {"x": "1"}) == "tasks 0, 1 have the same configuration"
     assert shared({"x": "1"}) is None
     assert shared({"x": "1"}, {"x": "2"}, source="null") is None
 
 
 def test_overlaps_are_noted_once() -> None:
-    """Equal configurations for the connector, overlapping ones for each source partition."""
+    """Equal configurations are one note per connector; overlaps are one per source partition."""
     key = json.dumps(["c", {"filename": "b"}]).encode()
     other = json.dumps(["c", {"filename": "a"}]).encode()
     commits = [read_commit(("o", 0, n, n), k, b'{"p":1}') for n, k in enumerate((key, other))]
@@ -169,7 +169,7 @@ def test_overlaps_are_noted_once() -> None:
 
 
 def test_only_a_whole_committed_set_is_in_force() -> None:
-    """A commit without its tasks (compacted, or under way) tells nothing; the one before holds."""
+    """A commit without all its task configurations is ignored: the set before stays in force."""
     records = config_records({"f": "a"})
     place = Place(topic="config", partition=0, offset=9, timestamp_ms=50, key="commit-c")
     configs = TaskConfigSet([*records, (place, b'{"tasks":2}')])
@@ -181,7 +181,7 @@ def test_only_a_whole_committed_set_is_in_force() -> None:
 
 
 def test_a_removed_connector_is_not_configured() -> None:
-    """Tombstones, empty values and JSON's null remove; what is no JSON does not."""
+    """Tombstones, empty values and JSON's null remove a connector; other values do not."""
     for value in (None, b"", b" ", b"null"):
         place = Place(topic="config", partition=0, offset=9, timestamp_ms=50, key="connector-c")
         assert TaskConfigSet([*config_records(), (place, value)]).connectors == frozenset()

@@ -72,7 +72,7 @@ def record(number: int, **members: Any) -> SinkRecord:
 
 
 class World:
-    """A lake with a table of `COUNT` rows, in two files or more."""
+    """A lake with a table of `COUNT` rows in two files or more."""
 
     def __init__(self, lake: Path, **settings: str) -> None:
         self.config = {
@@ -134,7 +134,7 @@ def repeated(number: int, there: int, expected: int = 1) -> Wanted:
 def test_one_commit_repairs_a_table_and_an_undo_restores_it(
     tmp_path: Path, partitioned: bool
 ) -> None:
-    """Rows are as the sink wrote them; its offsets stay, and so does the summary's arithmetic."""
+    """A repair restores the sink's rows and keeps its offsets; an undo restores the snapshot."""
     by = {"iceberg__tables__default_partition_by": "city"} if partitioned else {}
     world = World(tmp_path, **by)
     whole = world.rows()
@@ -172,7 +172,7 @@ def test_one_commit_repairs_a_table_and_an_undo_restores_it(
 
 
 def test_rows_that_the_table_does_not_have_as_the_audit_says_are_left(tmp_path: Path) -> None:
-    """A row that is there, that the sink does not write, or that does not fit."""
+    """A row is refused if its count is not the audit's, or if the sink would not write it."""
     world = World(tmp_path)
     wide = SchemaBuilder.struct().field("id", INT64_SCHEMA).field("more", STRING_SCHEMA).build()
     odd = [
@@ -194,7 +194,7 @@ def test_rows_that_the_table_does_not_have_as_the_audit_says_are_left(tmp_path: 
 
 
 def test_a_table_that_has_changed_is_left(tmp_path: Path) -> None:
-    """By another snapshot before a repair, while it commits, or behind it."""
+    """A new snapshot before, during or after a repair ends it or its undo."""
     world = World(tmp_path)
     world.iceberg.delete("id == 1")
     base, stale = world.snapshot, world.table

@@ -1,4 +1,4 @@
-"""What a report's findings ask for, what is decided about rows, and where a repair is undone."""
+"""The targets of a report's findings, the decisions about rows, and the place of an undo."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def report(*findings: dict[str, Any], **members: Any) -> dict[str, Any]:
 
 
 def test_each_finding_becomes_a_target() -> None:
-    """A record's place for what is written or doubled, a key for what no record has."""
+    """Missing, different and repeated rows become targets with a record, extra ones with a key."""
     lines = [
         finding("missing", RECORD, count=2, of="copies", first=3, last=1),
         finding("different", RECORD, ROW),
@@ -64,7 +64,7 @@ def test_each_finding_becomes_a_target() -> None:
 
 
 def test_a_finding_without_a_safe_repair_is_refused_with_the_reason() -> None:
-    """Rows without a name, rows of one key that differ, records without a form in the table."""
+    """A row without a name, different rows of one key, and a value without a column are refused."""
     lines = [
         finding("extra", {"table": "orders", "key": "sha256:0"}),
         finding("extra"),
@@ -98,7 +98,7 @@ def test_a_finding_without_a_safe_repair_is_refused_with_the_reason() -> None:
 def test_a_report_that_is_no_basis_is_refused(
     document: dict[str, Any], lines: list[dict[str, Any]], reason: str
 ) -> None:
-    """Of another job, without a difference, undecided, or with examples only."""
+    """A report of another job, without a difference, undecided or incomplete is refused."""
     with pytest.raises(ReconcileError, match=reason):
         findings_of(document, lines)
 
@@ -121,12 +121,12 @@ def test_a_report_that_is_no_basis_is_refused(
 def test_rows_that_are_not_those_of_the_report_are_left(
     target: Wanted, before: list[Image], image: Image | None, after: list[Image] | None
 ) -> None:
-    """The number of rows, or the row itself, shows that the table has changed."""
+    """No row is changed if the number of rows, or the row itself, differs from the report."""
     assert decided(target, before, image) == after
 
 
 def test_a_change_knows_what_was_done_and_undoes_it() -> None:
-    """In any order of the rows; a row that is neither is not touched."""
+    """The rows of a change, in any order, show whether it is to do, done or overtaken."""
     change = RowChange(kind="missing", name="x", identity={}, before=[ONE], after=[ONE, TWO])
     assert change.state_of([ONE]) is RowState.TO_DO
     assert change.state_of([TWO, ONE]) is RowState.DONE
@@ -162,7 +162,7 @@ def audit(**right: object) -> Spec:
 def test_a_repair_is_undone_in_its_own_table_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, right: dict[str, object], same: bool
 ) -> None:
-    """Without its rows another table looks as if the undo were done, and would get them."""
+    """An undo in another table is refused: it would look done there, or add rows."""
     rows = tmp_path / "plan.rows"
     head = {"version": VERSION, "table": "orders", "place": tables._place(audit())}
     Job(audit=audit(), config={}, rows=rows, report=tmp_path).write([head])
@@ -184,7 +184,7 @@ def test_a_repair_is_undone_in_its_own_table_only(
 
 
 def test_keys_are_not_read_with_a_guessed_converter() -> None:
-    """The worker's converter is not known: rows would get other keys than the sink's."""
+    """A missing key converter is an error, because the worker's converter is not known."""
     config = {"value.converter": "JsonConverter", "pk.mode": "record_key"}
     with pytest.raises(ReconcileError, match=r"names no key\.converter"):
         ReadRecords(config, Cluster(bootstrap="b:9092"))
@@ -193,7 +193,7 @@ def test_keys_are_not_read_with_a_guessed_converter() -> None:
 def test_a_full_disk_is_not_output_that_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing was done: neither the plan nor the spec of its process could be written."""
+    """A plan or spec that cannot be written is an error before anything changes."""
     job = Job(audit=audit(), config={}, rows=tmp_path / "plan.rows", report=tmp_path)
 
     def full(descriptor: int, mode: str, encoding: str) -> TextIO:

@@ -73,7 +73,7 @@ class Shop:
             connection.executescript(script)
 
     def write(self, *numbers: int, note: str = "note") -> None:
-        """Write what the source has written for some rows."""
+        """Write the records of some rows as the source does."""
         producer = Producer({"bootstrap.servers": self.broker, "partitioner": "murmur2_random"})
         for n in numbers:
             at = 1_704_067_200_000 + 86_400_000 * (n - 1)
@@ -87,7 +87,7 @@ class Shop:
         return messages_from(self.spec().clusters[MAIN], self.topic, starts)
 
     def last(self) -> dict[int, str | None]:
-        """Return the notes of the last versions."""
+        """Return the notes of the last versions by id, None for a tombstone."""
         found = {}
         for each in sorted(self.read(), key=lambda each: each.offset()):
             value = each.value()
@@ -117,7 +117,7 @@ class Shop:
         )
 
     def job(self, *findings: Finding, spec: Any = None) -> Job:
-        """Return the job of a repair of a report with these findings."""
+        """Return the job that repairs a report with these findings."""
         report = self.directory / unique_name("report")
         report.mkdir()
         spec = spec or self.spec()
@@ -137,7 +137,7 @@ class Shop:
 
 
 def digests_of(side: object) -> dict[str, str]:
-    """Return what an audit says of the lines that a source has read."""
+    """Return the digest that an audit has of the lines that a source has read."""
     if not isinstance(side, FileSide) or side.limit_bytes is None:
         return {}
     with TemporaryDirectory() as copies:
@@ -161,7 +161,7 @@ def moved(job: Job, spec: Any) -> Job:
 def test_missing_rows_are_written_as_the_source_writes_them(
     kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """Once, with key, value and partition; a row that has changed since is no basis."""
+    """A missing row is written once, with the source's key, value and partition."""
     shop = Shop(kafka_broker.bootstrap_servers, tmp_path)
     shop.write(1, 3)
     several = fault("missing", row(4), row(5), count=2)
@@ -194,7 +194,7 @@ def test_missing_rows_are_written_as_the_source_writes_them(
 def test_two_operators_write_a_record_once(
     kafka_broker: SharedBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second one begins behind all checks of the first one, whose transaction it ends."""
+    """The transaction of the second repair fences the first one, so a record is written once."""
     shop = Shop(kafka_broker.bootstrap_servers, tmp_path)
     first, second = (shop.job(fault("missing", row(2))) for _ in range(2))
     for job in (first, second):
@@ -217,7 +217,7 @@ def test_two_operators_write_a_record_once(
 def test_a_report_or_a_plan_that_was_cut_is_no_basis(
     kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """Of a part of the changes, a repair or an undo would say that it has done all of them."""
+    """A cut report or plan is refused, because a part would be reported as the whole."""
     shop = Shop(kafka_broker.bootstrap_servers, tmp_path, by_time=True)
     shop.write(1)
     job = shop.job(fault("missing", row(2)), fault("different", row(1), shop.there(1)))
@@ -248,7 +248,7 @@ def test_a_report_or_a_plan_that_was_cut_is_no_basis(
 
 
 def test_what_a_row_was_is_not_guessed(kafka_broker: SharedBroker, tmp_path: Path) -> None:
-    """A source by number writes no changes; a row that is gone or newer ends the plan."""
+    """A row whose lost version is unknown is refused; a deleted or newer row ends the plan."""
     shop = Shop(kafka_broker.bootstrap_servers, tmp_path)
     shop.write(1)
     shop.write(2, note="before")
@@ -275,7 +275,7 @@ def test_what_a_row_was_is_not_guessed(kafka_broker: SharedBroker, tmp_path: Pat
 def test_last_versions_of_a_source_are_written_and_taken_back(
     kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """A compacted topic gets a tombstone for a row that the table has no more."""
+    """In a compacted topic a repair replaces last versions, and an undo restores them."""
     shop = Shop(kafka_broker.bootstrap_servers, tmp_path, by_time=True)
     shop.write(1, 3, 8)
     shop.write(2, note="before")
@@ -296,10 +296,7 @@ def test_last_versions_of_a_source_are_written_and_taken_back(
 
 
 def test_lines_of_a_file_are_written_again(kafka_broker: SharedBroker, tmp_path: Path) -> None:
-    """They are those that the source had read, in a file that has only grown since.
-
-    The source writes a line that is not UTF-8 as another text: it is not missing.
-    """
+    """Lost lines that the source had read are written again, except those that are not UTF-8."""
     file, topic = tmp_path / "lines.txt", unique_name("lines")
     create_topics(kafka_broker.bootstrap_servers, [topic], partitions=PARTITIONS)
     file.write_bytes(b"one\ntwo\ntwo\n\xfe\nthree\n")

@@ -88,7 +88,7 @@ def record(number: int, note: str | None = None) -> SinkRecord:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A sink's table with the rows of `count` records."""
+    """The table of a sink, with the rows of `count` records."""
 
     config: dict[str, str]
     count: int
@@ -127,7 +127,7 @@ class World:
 
 @pytest.fixture(params=["postgresql", "mariadb", "sqlite"])
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
-    """The access to a new database of each kind."""
+    """The connection settings of a new database of each kind."""
     if request.param == "sqlite":
         return {"connection.url": f"sqlite:///{tmp_path / 'shop.db'}"}
     name = {"postgresql": "postgres"}.get(request.param, request.param)
@@ -150,7 +150,7 @@ def world(settings: dict[str, str], mode: dict[str, str], count: int = 9) -> Wor
         )
     harness.deliver()
     harness.stop()
-    # Columns that no record has: a default, and one that the database computes.
+    # Columns that no record has: one with a default, and one that the database computes.
     now = "TEXT DEFAULT 'now'" if made.family == "sqlite" else "TIMESTAMP DEFAULT CURRENT_TIMESTAMP"
     made.sql(f"ALTER TABLE orders ADD COLUMN added {now}")
     if made.family != "sqlite":
@@ -170,7 +170,7 @@ def identity(number: int) -> dict[str, str]:
 def test_rows_of_keys_are_written_replaced_and_deleted_and_come_back(
     settings: dict[str, str],
 ) -> None:
-    """Each row is that of its record, others are untouched; an undo restores every value."""
+    """A repair restores each row of the sink, leaves others alone, and can be undone exactly."""
     shop = world(settings, UPSERT)
     whole = shop.rows()
     shop.sql(f"DELETE FROM orders WHERE id = {2**53 + 1}")
@@ -195,12 +195,12 @@ def test_rows_of_keys_are_written_replaced_and_deleted_and_come_back(
 
 
 def without_defaults(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Leave out the column whose default is the time of the write."""
+    """Return the rows without the column whose default is the time of the write."""
     return [row[:8] for row in rows]
 
 
 def test_copies_of_rows_without_a_key_are_found_by_their_record(settings: dict[str, str]) -> None:
-    """As many are deleted or written as are too many or too few."""
+    """Without a key, exactly the surplus copies are deleted and the missing ones written."""
     shop = world(settings, PLAIN)
     whole = without_defaults(shop.rows())
     names = "id, price, at, raw, ratio, small, paid"
@@ -227,7 +227,7 @@ def test_copies_of_rows_without_a_key_are_found_by_their_record(settings: dict[s
 def test_rows_that_changed_since_the_report_or_the_plan_are_refused(
     settings: dict[str, str],
 ) -> None:
-    """A plan of a report that is no longer true is none; a row that changes ends its batch."""
+    """A row that changed after the report ends the plan; one that changed later ends its batch."""
     shop = world(settings, UPSERT)
     there = [Wanted(kind="missing", place=place(1), expected=1, there=0)]
     with pytest.raises(ReconcileError, match="changed since the report"):
@@ -248,7 +248,7 @@ def test_rows_that_changed_since_the_report_or_the_plan_are_refused(
 
 
 def test_a_sink_that_has_moved_on_ends_the_repair(settings: dict[str, str]) -> None:
-    """The sink's own offsets are read again in each transaction."""
+    """Each transaction reads the sink's offsets again, and ends the repair if they have moved."""
     shop = world(settings, UPSERT)
     shop.sql(f"DELETE FROM orders WHERE id = {2**53 + 1}")
     changes, _ = shop.plan(
@@ -260,7 +260,7 @@ def test_a_sink_that_has_moved_on_ends_the_repair(settings: dict[str, str]) -> N
 
 
 def test_a_record_that_its_table_cannot_hold_is_refused(settings: dict[str, str]) -> None:
-    """The plan says which and why; the others are planned."""
+    """The plan refuses a record that the table cannot hold, and contains the others."""
     shop = world(settings, UPSERT)
     shop.sql(f"DELETE FROM orders WHERE id = {2**53 + 1}")
     odd = record(5, note="\ud800" if shop.family == "sqlite" else "x\0y")
@@ -276,7 +276,7 @@ def test_a_record_that_its_table_cannot_hold_is_refused(settings: dict[str, str]
 
 
 def test_batches_are_transactions(settings: dict[str, str]) -> None:
-    """Many changes are carried out; those of a batch that fails are not, those before are."""
+    """A failing batch changes nothing, and the batches before it stay."""
     count = BATCH + 20
     shop = world(settings, KAFKA_KEY, count)
     whole = without_defaults(shop.rows())
@@ -323,7 +323,7 @@ def item(number: int) -> SinkRecord:
 
 
 def items(settings: dict[str, str], mode: dict[str, str], *statements: str) -> World:
-    """Make a table by hand; the sink writes four items into it."""
+    """Return a table that was made by hand, with four items of the sink."""
     made = World({"name": "out", **settings, **mode, "topics": "orders"}, 4)
     for statement in statements:
         made.sql(statement)
@@ -351,7 +351,7 @@ def items(settings: dict[str, str], mode: dict[str, str], *statements: str) -> W
 def test_rows_of_all_tables_of_postgresql_come_back(
     postgres: PostgresServer, mode: dict[str, str], statements: tuple[str, ...]
 ) -> None:
-    """The database numbers rows itself, has them in partitions, or pads their keys."""
+    """Rows come back where PostgreSQL numbers them, partitions their table or pads their keys."""
     shop = items(postgres.settings(postgres.new_database()), mode, *statements)
     names = "a, c"
     whole = sorted(shop.sql(f"SELECT {names} FROM orders"))
@@ -376,7 +376,7 @@ def test_rows_of_all_tables_of_postgresql_come_back(
 
 
 def test_a_table_that_has_other_columns_is_left(settings: dict[str, str]) -> None:
-    """An image has no value for a new column, and would lose that of an old one."""
+    """A repair ends if the columns have changed, because images would lose or lack values."""
     text = "varchar(9)" if "mariadb" in settings["connection.url"] else "text"
     shop = items(settings, PLAIN, f"CREATE TABLE orders (a {text}, c {text}, old {text})")
     shop.sql("DELETE FROM orders WHERE a = 'k1'")
@@ -393,7 +393,7 @@ def test_a_table_that_has_other_columns_is_left(settings: dict[str, str]) -> Non
 
 
 def test_two_operators_write_a_row_without_a_key_once(postgres: PostgresServer) -> None:
-    """The second one waits for the transaction of the first one, although no row is locked."""
+    """The second repair waits for the first one's transaction, although no row is locked."""
     shop = items(
         postgres.settings(postgres.new_database()), PLAIN, SERIAL.replace("PRIMARY KEY", "")
     )
@@ -413,7 +413,7 @@ def test_two_operators_write_a_row_without_a_key_once(postgres: PostgresServer) 
 
 
 def test_a_table_without_rowid_is_refused(tmp_path: Path) -> None:
-    """A rowid is how two rows of SQLite are told apart; a column may have its name."""
+    """A table WITHOUT ROWID is refused; a column named rowid is no problem."""
     settings = {"connection.url": f"sqlite:///{tmp_path / 'shop.db'}"}
     shop = items(
         settings, BY_VALUE, "CREATE TABLE orders (a TEXT PRIMARY KEY, c TEXT) WITHOUT ROWID"
@@ -431,7 +431,7 @@ def test_a_table_without_rowid_is_refused(tmp_path: Path) -> None:
 def test_rows_that_stand_in_each_others_place_are_planned_in_order(
     settings: dict[str, str],
 ) -> None:
-    """A deleted row makes room for one of an equal key; of two records of one row, one is left."""
+    """Changes are planned in order, as a deleted row makes room for one with an equal key."""
     family, ci = (
         World(settings, 0).family,
         "(provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
@@ -467,7 +467,7 @@ def test_rows_that_stand_in_each_others_place_are_planned_in_order(
 
 
 def test_sqlite_numbers_each_missing_row(tmp_path: Path) -> None:
-    """Two rows that the plan writes have two numbers of an INTEGER PRIMARY KEY."""
+    """Two planned rows have different numbers in an INTEGER PRIMARY KEY."""
     settings = {"connection.url": f"sqlite:///{tmp_path / 'shop.db'}"}
     shop = items(settings, PLAIN, "CREATE TABLE orders (id INTEGER PRIMARY KEY, a TEXT, c TEXT)")
     whole = shop.rows()

@@ -39,7 +39,7 @@ WRITTEN_MS = 1_700_000_000_000
 
 
 class Topics:
-    """A topic, and one that should have its records."""
+    """A topic, and another one that should have its records."""
 
     def __init__(self, broker: str, directory: Path, mode: str) -> None:
         self.broker, self.directory = broker, directory
@@ -82,7 +82,7 @@ class Topics:
         return Place(topic=topic, partition=message.partition(), offset=message.offset())
 
     def job(self, *findings: Finding, ordered: bool = False, **totals: int) -> Job:
-        """Return the job of a repair of a report with these findings."""
+        """Return the job that repairs a report with these findings."""
         report = self.directory / unique_name("report")
         report.mkdir()
         snapshot = ClusterView(self.spec.clusters[MAIN]).snapshot([self.left, self.right])
@@ -116,7 +116,7 @@ def fault(kind: str, *copies: Place, count: int = 1) -> Finding:
 
 
 def test_missing_records_are_written_once_however_often_the_repair_runs(topics: Topics) -> None:
-    """With keys, headers and times; what a topic has beyond the other one stays."""
+    """A repair writes missing records once, with keys, headers and times; extra ones stay."""
     topics.write(topics.left, ("a", "1"), ("b", "22"), ("b", "22"), ("c", "3333"))
     topics.write(topics.right, ("a", "1"), ("x", "extra"))
     [lost, *_] = [each for each in topics.read(topics.left) if each.value() == b"22"]
@@ -144,7 +144,7 @@ def test_missing_records_are_written_once_however_often_the_repair_runs(topics: 
 
 @pytest.mark.parametrize("topics", ["upsert"], indirect=True)
 def test_last_versions_are_written_and_taken_back(topics: Topics) -> None:
-    """A key without a record ends with a tombstone again."""
+    """An undo writes the former versions, and a tombstone for a key that had no record."""
     topics.write(topics.left, ("gone", "1"), ("other", "22"))
     topics.write(topics.right, ("other", "wrong"), ("extra", "4444"))
     job = topics.job(
@@ -155,7 +155,7 @@ def test_last_versions_are_written_and_taken_back(topics: Topics) -> None:
     plan(job, QUIET)
 
     def last() -> dict[str, tuple[int, str | None]]:
-        # Versions of a key are in one partition.
+        # All versions of a key must be in one partition.
         found = {}
         for each in topics.read(topics.right):
             found[each.key().decode()] = (each.partition(), each.value() and each.value().decode())
@@ -171,7 +171,7 @@ def test_last_versions_are_written_and_taken_back(topics: Topics) -> None:
 
 
 def test_a_topic_that_was_written_to_is_left(topics: Topics) -> None:
-    """Before the plan, after it, and after the repair."""
+    """A record by another writer, before or after the plan, ends a repair and its undo."""
     topics.write(topics.left, ("a", "1"))
     job = topics.job(fault("missing", topics.place(topics.left, "1")))
     plan(job, QUIET)
@@ -186,7 +186,7 @@ def test_a_topic_that_was_written_to_is_left(topics: Topics) -> None:
 
 
 def test_a_report_of_an_order_or_of_a_part_is_no_basis(topics: Topics) -> None:
-    """Nothing is written, and the way out is said."""
+    """A report with a part of its findings, with `--ordered`, or of an older topic is refused."""
     topics.write(topics.left, ("a", "1"))
     found = fault("missing", topics.place(topics.left, "1"))
     part, ordered = topics.job(found, missing=2), topics.job(found, ordered=True)
@@ -205,7 +205,7 @@ def test_a_report_of_an_order_or_of_a_part_is_no_basis(topics: Topics) -> None:
 def test_a_run_that_commits_late_cannot_double_a_record(
     topics: Topics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its transaction is open until the next run has read what the topic has."""
+    """A late commit of an earlier repair fails, because the next repair fences its transaction."""
     topics.write(topics.left, ("a", "1"))
     job = topics.job(fault("missing", topics.place(topics.left, "1")))
     plan(job, QUIET)
@@ -239,7 +239,7 @@ def test_a_run_that_commits_late_cannot_double_a_record(
 def test_a_passing_error_of_a_broker_is_waited_out(
     topics: Topics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A refusal is not."""
+    """A connection error does not end the wait for a record, but a refusal does."""
     topics.write(topics.left, ("a", "1"))
     codes = [KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN]
 
@@ -257,7 +257,7 @@ def test_a_passing_error_of_a_broker_is_waited_out(
 
 
 def test_the_command_goes_on_after_a_kill_and_undoes_no_record(topics: Topics) -> None:
-    """Killed when the records are written and its journal does not say so yet."""
+    """A repair that was killed before its journal entry finds its records in the next run."""
     topics.write(topics.left, ("a", "1"))
     job = topics.job(fault("missing", topics.place(topics.left, "1")))
 

@@ -1,4 +1,4 @@
-"""The broker's properties follow from what was asked for."""
+"""The broker's properties for the requested options."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,7 +40,7 @@ def test_listeners_are_on_the_loopback_address_only() -> None:
 
 
 def test_an_authorizer_needs_acls_and_has_super_users() -> None:
-    """Plaintext clients and named principals administer it; a plain sandbox has none."""
+    """Plaintext clients and named principals are super users; without ACLs there are none."""
     assert "authorizer.class.name" not in properties_of()
     security = BrokerSecurity(acl=True, super_users=("User:root",))
     assert properties_of(security=security)["super.users"] == "User:ANONYMOUS;User:root"
@@ -58,14 +58,14 @@ def test_internal_topics_have_a_replica_on_each_of_three_brokers() -> None:
 
 
 def test_a_cluster_id_is_never_taken_for_an_option() -> None:
-    """Of many ids none starts with a dash, and all have Kafka's 22 characters."""
+    """None of many ids starts with a dash, and all have Kafka's 22 characters."""
     ids = {random_cluster_id() for _ in range(1000)}
     assert len(ids) == 1000
     assert all(len(cluster_id) == 22 and not cluster_id.startswith("-") for cluster_id in ids)
 
 
 def test_given_properties_and_passwords_are_kept() -> None:
-    """They override the sandbox's, for internal topics too; quotes stay part of a password."""
+    """Given properties replace the sandbox's, also for internal topics; passwords keep quotes."""
     properties = properties_of(overrides={"offsets.topic.num.partitions": "7"})
     expected = {"__consumer_offsets": 7, "__transaction_state": 5}
     assert {topic.name: topic.partitions for topic in internal_topics(properties)} == expected
@@ -74,7 +74,7 @@ def test_given_properties_and_passwords_are_kept() -> None:
 
 
 def test_every_user_gets_both_scram_mechanisms() -> None:
-    """StorageTool is told of each user once per mechanism."""
+    """StorageTool gets each user once for each mechanism."""
     expected = [f'SCRAM-SHA-{n}=[name="alice",password="secret"]' for n in (256, 512)]
     arguments = scram_format_arguments({"alice": "secret"})
     assert arguments == ["--add-scram", expected[0], "--add-scram", expected[1]]

@@ -1,4 +1,4 @@
-"""Archives of loaded classes fit what wrote them, and are never half ones."""
+"""Archives of loaded classes fit their Java, jars and options, and are never incomplete."""
 
 import os
 from pathlib import Path
@@ -43,7 +43,7 @@ def test_other_java_jars_and_options_have_another_archive(java: Path, tmp_path: 
 
 
 def test_the_first_run_writes_and_the_next_one_uses(server_directory: Path, tmp_path: Path) -> None:
-    """Without an archive the JVM is told to write one; once kept, to use it."""
+    """Without an archive the JVM gets the option to write one, later the option to use it."""
     root = tmp_path / "archives"
     (option, *_) = archive_options("Kafka-1.jsa", server_directory, root)
     assert option == f"-XX:ArchiveClassesAtExit={server_directory / 'Kafka-1.jsa'}"
@@ -55,7 +55,7 @@ def test_the_first_run_writes_and_the_next_one_uses(server_directory: Path, tmp_
 
 
 def test_half_an_archive_of_a_killed_jvm_is_lost(server_directory: Path, tmp_path: Path) -> None:
-    """A leftover in the server's directory is gone before the server starts again."""
+    """An incomplete archive in the server's directory is removed before the server starts again."""
     root = tmp_path / "archives"
     (server_directory / "Kafka-1.jsa").write_bytes(b"half")
     archive_options("Kafka-1.jsa", server_directory, root)

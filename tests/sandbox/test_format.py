@@ -1,4 +1,4 @@
-"""The program that formats a broker's directory: it runs once, and within the time of the start."""
+"""The program that formats a broker's directory runs once, and within the time of the start."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from pyconnect_sandbox.runtime import Java, KafkaRuntime
 
 
 def broker_with(java_program: str, directory: Path, timeout_s: float) -> KafkaBroker:
-    """Return a broker whose Java is a shell program, which gets Java's arguments."""
+    """Return a broker whose Java is a shell script, which gets Java's arguments."""
     java = directory / "jdk" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(f"#!/bin/sh\n{java_program}\n")
@@ -22,7 +22,7 @@ def broker_with(java_program: str, directory: Path, timeout_s: float) -> KafkaBr
 
 
 def test_a_format_that_takes_too_long_is_reported_with_its_limit(tmp_path: Path) -> None:
-    """The limit is that of the start, and the error says what was waited for: exit 124."""
+    """The limit is that of the start, and the error (exit 124) names it."""
     broker = broker_with("exec sleep 30", tmp_path, 0.5)
     with pytest.raises(ServerNotReady, match=r"did not format .* within 0\.5 s") as caught:
         broker.start()
@@ -31,7 +31,7 @@ def test_a_format_that_takes_too_long_is_reported_with_its_limit(tmp_path: Path)
 
 
 def test_the_format_writes_no_class_archive(tmp_path: Path) -> None:
-    """Writing it takes a busy machine longer than the program itself, which runs once."""
+    """Writing an archive takes longer than the program itself, which runs once."""
     arguments = tmp_path / "arguments"
     broker = broker_with(f'echo "$@" >> {arguments}; exit 1', tmp_path, 10)
     with pytest.raises(Exception, match="refused to format"):

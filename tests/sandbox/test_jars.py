@@ -1,4 +1,4 @@
-"""The source of Kafka's jars; they are fetched whole and once."""
+"""Kafka's jars are fetched as a whole and once."""
 
 import hashlib
 import json
@@ -75,7 +75,7 @@ def test_a_filled_cache_is_complete_and_is_not_filled_again(cache: JarCache) -> 
 
 @cases("damage", "remove", "truncate")
 def test_a_damaged_cache_is_resolved_again(cache: JarCache, damage: str) -> None:
-    """A jar that is gone or shorter than recorded makes the cache incomplete."""
+    """A missing jar, or one that is shorter than recorded, makes the cache incomplete."""
     cache.fill(resolve, silent)
     jar = cache.libs / "one-1.jar"
     jar.unlink() if damage == "remove" else jar.write_bytes(b"")
@@ -85,7 +85,7 @@ def test_a_damaged_cache_is_resolved_again(cache: JarCache, damage: str) -> None
 
 
 def test_caches_of_older_lists_or_altered_jars_are_found(cache: JarCache, tmp_path: Path) -> None:
-    """A release may pin another version; checksums tell wrong bytes of the right size."""
+    """A cache from another list is not complete; checksums find changed bytes of the same size."""
     older = JarCache("1.0", {"one-1.jar": CHECKSUMS["one-1.jar"]}, tmp_path / "cache")
     older.fill(lambda _, libs: keep_one(libs), silent)
     assert older.is_complete()
@@ -110,7 +110,7 @@ def keep_one(libs: Path) -> None:
 def test_a_missing_or_altered_jar_leaves_the_cache_empty(
     cache: JarCache, other: bytes | None, message: str
 ) -> None:
-    """A repository that brings less, or other bytes under a known name, is not trusted."""
+    """If a repository lacks a jar or has other bytes for it, no jar is kept."""
 
     def fetch(_: Path, libs: Path) -> None:
         keep_one(libs)
@@ -124,7 +124,7 @@ def test_a_missing_or_altered_jar_leaves_the_cache_empty(
 
 
 def test_processes_that_need_the_jars_together_resolve_once(cache: JarCache) -> None:
-    """A process that comes later reports that another resolves, waits, and takes the jars."""
+    """The second process reports that another one fetches, waits, and takes the jars."""
     resolving, may_finish = threading.Event(), threading.Event()
     progress = RecordedProgress()
 
@@ -148,7 +148,7 @@ def test_processes_that_need_the_jars_together_resolve_once(cache: JarCache) -> 
 
 @pytest.mark.parametrize("version", SERVER_VERSIONS)
 def test_the_known_checksums_cover_the_sandboxs_jars(version: str) -> None:
-    """The recorded set has broker, worker, and the plugins and the log library beside them."""
+    """The list has the jars of broker and worker, of FileStream plugins and of the log library."""
     names = set(known_checksums(version))
     kafka = ("kafka_2.13", "connect-runtime", "connect-json", "connect-transforms")
     assert {f"{artifact}-{version}.jar" for artifact in kafka} <= names
@@ -160,7 +160,7 @@ def test_the_known_checksums_cover_the_sandboxs_jars(version: str) -> None:
 
 
 def test_a_directory_wins_over_kafka_home_and_cache(cache: JarCache, tmp_path: Path) -> None:
-    """--kafka-dir is taken before --kafka, that before KAFKA_HOME, and that before the default."""
+    """The order is --kafka-dir, --kafka, KAFKA_HOME, the default version."""
     cache.fill(resolve, silent)
     asked, home = unpacked_kafka(tmp_path / "asked"), unpacked_kafka(tmp_path / "home")
     environment = environment_with(tmp_path, KAFKA_HOME=str(home))
@@ -173,7 +173,7 @@ def test_a_directory_wins_over_kafka_home_and_cache(cache: JarCache, tmp_path: P
 
 
 def test_the_libs_directory_itself_is_taken(tmp_path: Path) -> None:
-    """As well as the one above it; one that lacks a jar is refused with those that are needed."""
+    """A directory with `libs` or with the jars is accepted, unless a required jar is missing."""
     kafka = unpacked_kafka(tmp_path / "kafka")
     assert libs_of(kafka / "libs") == libs_of(kafka) == kafka / "libs"
     with pytest.raises(
@@ -198,7 +198,7 @@ def test_without_the_library_the_ways_out_are_named(
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
-    """A directory and the address at which it is served as a repository."""
+    """Serve a directory as a repository; return it and its address."""
     directory = tmp_path / "repository"
     directory.mkdir()
     handler = partial(SimpleHTTPRequestHandler, directory=str(directory))
@@ -218,7 +218,7 @@ def test_a_repository_that_is_named_is_asked_for_the_known_jars_only(
     monkeypatch: pytest.MonkeyPatch,
     slash: str,
 ) -> None:
-    """Each known jar comes from the repository of the variable, and is reported."""
+    """The jars come from the repository in PYCONNECT_MAVEN_REPOSITORY, and each is reported."""
     repository_directory, address = served
     paths = {"org/first/one/1/one-1.jar": "one-1.jar", "g/two/2/two-2.jar": "two-2.jar"}
     for path, name in paths.items():
@@ -238,7 +238,7 @@ def test_a_repository_that_is_named_is_asked_for_the_known_jars_only(
 def test_a_repository_without_a_jar_is_reported_with_its_path(
     cache: JarCache, tmp_path: Path, served: tuple[Path, str]
 ) -> None:
-    """The failure names the jar, or the variable of the address; the cache stays empty."""
+    """The error names the jar or the variable; the cache stays empty."""
     environment = environment_with(tmp_path, PYCONNECT_MAVEN_REPOSITORY=served[1])
     with pytest.raises(JarResolutionFailed, match=r"\.jar could not be downloaded: 404"):
         find_runtime(environment=environment, cache=cache)

@@ -1,4 +1,4 @@
-"""Which Java is taken, and what is said when there is none."""
+"""The choice of Java, and the errors when there is none."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def java_saying(directory: Path, version_line: str, exit_code: int = 0) -> Path:
     ("The operation couldn't be completed. Unable to locate a Java Runtime.", None),
 )
 def test_the_feature_version_is_read_from_both_schemes(text: str, version: int | None) -> None:
-    """1.8 is 8, 17.0.15 is 17, and text without a version has none."""
+    """1.8 means 8, 17.0.15 means 17, and a text without a version gives None."""
     assert version_in(text) == version
 
 
@@ -50,7 +50,7 @@ def test_the_feature_version_is_read_from_both_schemes(text: str, version: int |
 def test_the_install_command_fits_the_platform(
     system: str, os_release: dict[str, str], family: str | None
 ) -> None:
-    """A distribution is known by its own name or by one that it descends from."""
+    """A distribution is recognised by its own name or one that it descends from."""
     assert platform_family(system, os_release) == family
 
 
@@ -64,13 +64,13 @@ def test_the_install_command_fits_the_platform(
     ("windows", "WSL"),
 )
 def test_the_hint_is_a_command_to_run(family: str, command: str) -> None:
-    """Each known platform has its own command; an unknown one is shown every way."""
+    """Each known platform has its own command; for an unknown one all commands are shown."""
     assert command in install_hint(family)
     assert f"{family}: " in install_hint(None)
 
 
 def test_no_java_and_an_old_one_are_named_with_a_hint(tmp_path: Path) -> None:
-    """What to install, or which Java was found and its version."""
+    """The error has a hint, or the version of the Java that was found."""
     with pytest.raises(JavaUnavailable, match="No Java found: Kafka needs Java 17") as error:
         find_java({"PATH": str(tmp_path)})
     assert error.value.exit_code == 9
@@ -81,7 +81,7 @@ def test_no_java_and_an_old_one_are_named_with_a_hint(tmp_path: Path) -> None:
 
 
 def test_java_home_wins_over_the_path(tmp_path: Path) -> None:
-    """JAVA_HOME is asked first; a Java that is too old, or does not run, hides no newer one."""
+    """JAVA_HOME comes first, unless its Java is too old or does not run."""
     home = java_saying(tmp_path / "home", 'openjdk version "21.0.1"')
     on_path = java_saying(tmp_path / "path", 'openjdk version "17.0.1"')
     found = find_java({"JAVA_HOME": str(tmp_path / "home"), "PATH": str(on_path.parent)})

@@ -1,4 +1,4 @@
-"""The end of a log, and what is added to it, line by line."""
+"""The end of a log, and the lines that are added to it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,7 @@ from pyconnect_sandbox.lifecycle import follow, print_end
 
 
 class Rounds:
-    """Says that the server goes on while there are steps to do, and does one each time."""
+    """A `goes_on` that runs one step at each call and returns whether there was one."""
 
     def __init__(self, *steps: object) -> None:
         self._steps: Iterator[object] = iter(steps)
@@ -28,7 +28,7 @@ def append(path: Path, text: str) -> object:
 
 
 def test_the_last_lines_are_printed_and_the_place_is_returned(tmp_path: Path) -> None:
-    """As many as asked for; an absent log has none; an unfinished line is not printed in halves."""
+    """An incomplete last line is not printed but left to `follow`; a missing log has no lines."""
     log = tmp_path / "log"
     log.write_text("one\ntwo\nthree\n")
     lines: list[str] = []
@@ -44,7 +44,7 @@ def test_the_last_lines_are_printed_and_the_place_is_returned(tmp_path: Path) ->
 
 
 def test_following_goes_on_in_the_file_that_replaces_a_rolled_one(tmp_path: Path) -> None:
-    """Lines before and after a roll-over all appear, in order."""
+    """The lines before and after a roll-over come in order."""
     log = tmp_path / "log"
     log.write_text("one\n")
 
@@ -59,7 +59,7 @@ def test_following_goes_on_in_the_file_that_replaces_a_rolled_one(tmp_path: Path
 
 
 def test_lines_written_just_before_the_end_are_not_lost(tmp_path: Path) -> None:
-    """When the server has ended the rest of its log is still read."""
+    """When the server has ended the rest of its log is read."""
     log = tmp_path / "log"
     log.touch()
     words = append(log, "last words\n")

@@ -1,4 +1,4 @@
-"""Servers leave no process behind, whatever becomes of them or of who started them."""
+"""Servers leave no process behind, however they or their starters end."""
 
 import os
 import signal
@@ -39,7 +39,7 @@ WITH_A_STUBBORN_CHILD = """
 
 
 class ScriptServer(Server):
-    """A Python script that is given a port; answers when it answers HTTP there."""
+    """A Python script that gets a port and answers HTTP there."""
 
     name = "script"
 
@@ -69,7 +69,7 @@ def stubborn(directory: Path, stop_timeout_s: float) -> Server:
 
 
 def test_a_started_server_answers_and_a_stopped_one_is_gone(tmp_path: Path) -> None:
-    """Start returns once it answers; stop returns once nothing of it lives."""
+    """`start` returns once the server answers, and `stop` once no process of it is alive."""
     with ScriptServer(tmp_path, HTTP_SERVER) as server:
         identity = server.identity
         assert server.is_running
@@ -80,7 +80,7 @@ def test_a_started_server_answers_and_a_stopped_one_is_gone(tmp_path: Path) -> N
 
 
 def test_a_server_that_ignores_the_signal_is_killed_with_its_children(tmp_path: Path) -> None:
-    """After the grace the whole group is killed, and stop says that it took that."""
+    """After the grace the whole group is killed, and `stop` returns False."""
     server = stubborn(tmp_path, 0.3)
     identity = server.identity
     assert len(processes.group_members(identity)) == 2
@@ -99,7 +99,7 @@ def test_a_killed_server_is_gone_with_its_children_and_starts_again(tmp_path: Pa
 
 
 def test_a_child_that_outlived_its_server_is_ended_before_the_next_start(tmp_path: Path) -> None:
-    """The processes that a crashed server left in its group end before the next server starts."""
+    """The remaining processes of a crashed server end before the next server starts."""
     server = stubborn(tmp_path, 0.1)
     identity = server.identity
     os.kill(identity.pid, signal.SIGKILL)
@@ -110,7 +110,7 @@ def test_a_child_that_outlived_its_server_is_ended_before_the_next_start(tmp_pat
 
 
 def test_a_suspended_server_answers_nothing_until_it_is_resumed(tmp_path: Path) -> None:
-    """SIGSTOP and SIGCONT go to the whole group."""
+    """SIGSTOP and SIGCONT reach the whole group."""
     with ScriptServer(tmp_path, HTTP_SERVER) as server:
         server.suspend()
         assert rest_status(server.port, "/", 0.3) is None
@@ -126,7 +126,7 @@ def test_a_server_that_ends_early_shows_its_last_words(tmp_path: Path) -> None:
 
 
 def test_a_server_that_never_answers_is_stopped(tmp_path: Path) -> None:
-    """After the deadline the error says so and nothing of the server lives."""
+    """After the time limit the error reports it, and no process of the server is alive."""
     server = ScriptServer(tmp_path, "import time; time.sleep(600)")
     server.launch()
     identity = server.identity
@@ -152,7 +152,7 @@ def test_an_interrupt_leaves_no_process(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_disowned_server_lives_as_long_as_its_file_is_held(tmp_path: Path) -> None:
-    """The last holder that lets go ends it."""
+    """The server ends when the last holder releases the file."""
     server = ScriptServer(tmp_path, HTTP_SERVER).start()
     identity = server.identity
     hold = processes.Hold(tmp_path / "hold")
@@ -164,7 +164,7 @@ def test_a_disowned_server_lives_as_long_as_its_file_is_held(tmp_path: Path) -> 
 
 
 def test_a_detached_server_outlives_every_hold(tmp_path: Path) -> None:
-    """Once detached, letting go of the file does nothing to the server."""
+    """Releasing the file does not end a detached server."""
     server = ScriptServer(tmp_path, HTTP_SERVER).start()
     identity = server.identity
     server.detach()
@@ -186,7 +186,7 @@ sys.stdin.read()
 
 
 def test_a_killed_owner_leaves_no_server_even_a_suspended_one(tmp_path: Path) -> None:
-    """The tether kills the group when the process that started it is killed."""
+    """The tether kills the group when the process that started it was killed."""
     with subprocess.Popen(
         [sys.executable, "-c", _OWNER, str(tmp_path)],
         env=python_environment(os.environ),
@@ -215,7 +215,7 @@ ScriptServer(Path(sys.argv[1]), "open('ran', 'w').close(); input()").launch()
 
 
 def test_an_owner_that_dies_before_the_tether_starts_runs_no_server(tmp_path: Path) -> None:
-    """No process is left that nothing would end."""
+    """The server's shell waits for its tether, so it never runs alone."""
     owner = subprocess.run(
         [sys.executable, "-c", _DYING_OWNER, str(tmp_path)],
         env=python_environment(os.environ),
@@ -230,7 +230,7 @@ def test_an_owner_that_dies_before_the_tether_starts_runs_no_server(tmp_path: Pa
 
 
 def test_a_recycled_pid_is_not_taken_for_the_server() -> None:
-    """An identity with another start mark is never signalled; a zombie is gone."""
+    """A process with another start mark gets no signal; a zombie counts as ended."""
     me = processes.identify(os.getpid())
     assert me is not None
     assert processes.is_running(me)
@@ -249,7 +249,7 @@ def test_a_recycled_pid_is_not_taken_for_the_server() -> None:
 
 
 def test_both_sources_of_facts_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """/proc and ps give the same facts about a running group."""
+    """/proc and ps report the same about a running group."""
     with ScriptServer(tmp_path, HTTP_SERVER) as server:
         members = processes.group_members(server.identity)
         monkeypatch.setattr(processes, "_has_proc", lambda: False)
@@ -262,7 +262,7 @@ def test_both_sources_of_facts_agree(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_free_ports_differ_and_are_below_the_ephemeral_range() -> None:
-    """No connection and no other process is given one until its server listens."""
+    """No connection and no other process gets a chosen port until its server listens."""
     chosen = free_ports(20)
     assert len(set(chosen)) == 20
     assert all(FIRST_PORT <= port <= LAST_PORT < 32768 for port in chosen)

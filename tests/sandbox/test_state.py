@@ -1,4 +1,4 @@
-"""The stored state of a sandbox is read back or refused; its context has the hint to start it."""
+"""The stored state of a sandbox is read or refused; its context has the hint to start it."""
 
 import json
 from dataclasses import replace
@@ -48,7 +48,7 @@ def test_a_state_is_read_back_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_states_are_not_guessed(tmp_path: Path) -> None:
-    """A record proves no process; another version's file is refused."""
+    """A record does not prove a live process; a file of another version is refused."""
     assert STATE.server("broker") is not None
     assert STATE.running("broker") is None
     (tmp_path / "mine").mkdir()
@@ -59,7 +59,7 @@ def test_states_are_not_guessed(tmp_path: Path) -> None:
 
 @cases("text", "", "{", "[]", '{"version": 1}')
 def test_a_damaged_state_is_named(tmp_path: Path, text: str) -> None:
-    """The error says which file is damaged."""
+    """The error names the damaged file."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "state.json").write_text(text)
     with pytest.raises(SandboxError, match=r"mine/state\.json is damaged"):
@@ -68,7 +68,7 @@ def test_a_damaged_state_is_named(tmp_path: Path, text: str) -> None:
 
 @cases("name", "", "..", "a/b", "../up", ".hidden", "x" * 65)
 def test_a_name_that_is_not_a_plain_file_name_is_refused(tmp_path: Path, name: str) -> None:
-    """No name leads out of the directory of sandboxes."""
+    """A name cannot lead out of the directory of sandboxes."""
     with pytest.raises(InvalidSandboxRequest, match="is not a valid name of a sandbox"):
         SandboxDirectory(name, tmp_path)
 
@@ -82,7 +82,7 @@ def test_a_name_that_is_not_a_plain_file_name_is_refused(tmp_path: Path, name: s
 def test_the_hint_starts_the_sandbox_of_the_context(
     tmp_path: Path, sandbox: str, ports: dict[str, int], command: str
 ) -> None:
-    """With the worker that it had."""
+    """The command has the worker that the sandbox had."""
     directory = SandboxDirectory(sandbox, tmp_path)
     with directory.locked():
         directory.save(replace(STATE, name=sandbox, ports=ports))
@@ -91,12 +91,12 @@ def test_the_hint_starts_the_sandbox_of_the_context(
 
 
 def test_a_removed_sandbox_can_be_started_again(tmp_path: Path) -> None:
-    """The context may have outlived it."""
+    """A context may exist longer than its sandbox."""
     hint = start_hint("sandbox", tmp_path)
     assert hint == "start the sandbox: pyconnect sandbox up --agent --use"
 
 
 @cases("context", "prod", "sandboxes", "sandbox-", "sandbox-of-others")
 def test_a_context_of_another_kind_has_no_hint(tmp_path: Path, context: str) -> None:
-    """Only a recorded sandbox counts beside the default one."""
+    """A context's name must be that of the default sandbox or of a recorded one."""
     assert start_hint(context, tmp_path) is None

@@ -1,13 +1,14 @@
-"""Exactly-once source tasks of a simulated cluster, and who of them could write (KIP-618).
+"""Exactly-once source tasks of a simulated cluster, and which of them could write (KIP-618).
 
-The transaction coordinator knows an epoch per transactional id: who initialises the id last may
-write. A task's process initialises, asks its worker, and writes once it was told to begin. Held at
-the moment each of these happens, whichever workers are cut off from the group by then:
+The transaction coordinator knows an epoch per transactional id: the producer that initialised the
+id last may write. A task's process initialises, asks its worker, and writes once it is allowed to
+begin. These rules are checked at each of these moments, whichever workers are cut off from the
+group at that time:
 
 - no task starts without a clearance: its worker has read a count record that is newer than the
   task set;
-- a count record is written only after the tasks that the last one counts were fenced, after the
-  newest task set was there (one task that follows one task fences it itself);
+- a count record is written only after the tasks that the last one counts were fenced, and they are
+  fenced after the newest task set was written (one task that follows one task fences it itself);
 - of the tasks that could write none is of another task set, and no two have one id.
 """
 
@@ -36,7 +37,7 @@ GROUP_ID = "group"
 
 @dataclass(slots=True, eq=False)
 class Instance:
-    """A task's process: `task_set` is the place of the commit record that it was started from."""
+    """A task's process. `task_set`: the position of the commit record that it was started from."""
 
     worker: Worker
     task_id: ConnectorTaskId
@@ -56,7 +57,7 @@ class Instance:
 
 @dataclass(slots=True)
 class Producers:
-    """`fenced_at`: how long the log was when a round last fenced an id."""
+    """The producers of a cluster. `fenced_at`: the log's length when a round last fenced an id."""
 
     log: list[LogRecord]
     epochs: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -64,13 +65,13 @@ class Producers:
     instances: list[Instance] = field(default_factory=list)
 
     def started(self, instance: Instance, read: int) -> None:
-        """`read`: how much of the log its worker has read."""
+        """Check a task's start. `read`: the number of log records that its worker has read."""
         counted = self._last(f"tasks-fencing-{instance.task_id.connector}", read)
         assert counted > instance.task_set, f"{instance.task_id} starts without a clearance"
         self.instances.append(instance)
 
     def initialise(self, transactional_id: str) -> int:
-        """End what the id's last owner had begun; it can write no more."""
+        """Return the id's next epoch: earlier producers with the id can write no more."""
         self.epochs[transactional_id] += 1
         return self.epochs[transactional_id]
 
@@ -148,7 +149,7 @@ class ExactlyOnceWorker(Worker):
 
     def _start_task(self, effect: do.StartTask) -> None:
         super()._start_task(effect)
-        # It reports when it has begun.
+        # The task reports when it has begun.
         self.answers.pop()
         task_id = effect.task_id
         task_set = self.producers.task_set(task_id.connector, self.tailed)

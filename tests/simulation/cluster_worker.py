@@ -1,8 +1,8 @@
 """One worker of a simulated cluster: `herder_world.World` with a group, peers and a shared log.
 
-It is the real herder's `decide` with the real `ConnectGroup` (claims, elections, assignor) on a
-fake member of a fake coordinator. The rules of a cluster are held here, at the moment an effect is
-emitted:
+The worker runs the real herder's `decide` with the real `ConnectGroup` (claims, elections,
+assignor) on a fake member of a fake coordinator. It checks the rules of a cluster whenever an
+effect is emitted:
 
 - no task is started by two workers of one generation, nor while another member of that generation
   runs it;
@@ -48,10 +48,10 @@ APACHES_LEADER_ID = "connect-cluster-group"
 class Worker(World):
     """One worker of the cluster.
 
-    `up` False after a crash, until `boot`; `lagging`: it cannot read the config log for now;
+    `up`: False after a crash, until `boot`; `lagging`: the worker cannot read the config log;
     `frozen`: nothing happens there while others go on, but its tasks' processes live;
-    `stray`: its config topic is not that of the others, or theirs not its own; `leader_id` is told
-    at the next `boot`.
+    `stray`: a worker of this cluster has another config topic; `leader_id` is used from the next
+    `boot` on.
     """
 
     def __init__(self, cluster: Cluster, name: str, *, exactly_once: bool = False) -> None:
@@ -84,7 +84,7 @@ class Worker(World):
         self.cluster.now_ms = max(value, self.cluster.now_ms)
 
     def crash(self) -> None:
-        """Gone with all children; the group notices only when the session is over."""
+        """End the worker and all children; the group notices only when the session is over."""
         self.up = False
         self.member.alive = False
         self.lost |= self.deadlines.keys() - self.replies.keys()
@@ -107,11 +107,11 @@ class Worker(World):
             self.deliver()
 
     def urgent_timers(self) -> bool:
-        """Whether something is due that is no deadline of an answered request."""
+        """Return whether a timer is due, apart from deadlines of answered requests."""
         self._drop_stale_deadlines()
         return any(at_ms < self.now_ms + _FAR_MS for at_ms, _ in self.timers)
 
-    # World's parts that are different in a cluster
+    # Parts of `World` that are different in a cluster
 
     def _start_worker(self) -> None:
         super()._start_worker()
@@ -126,7 +126,7 @@ class Worker(World):
         )
         ports = GroupPorts(
             post=self._posted,
-            # A crashed worker is a new one, with a log of its own, after `boot`.
+            # Not bound once: `boot` makes a new log.
             config_snapshot=lambda: self.tail.snapshot(),  # noqa: PLW0108
             herder_alive=lambda: True,
             failed=_fail,
@@ -205,7 +205,7 @@ class Worker(World):
             of_tasks = isinstance(effect.item, ConnectorTaskId)
             known = self.task_statuses if of_tasks else self.connector_statuses
             existing, status = known.get(effect.item), effect.status
-            # Another worker has written since: a safe write gives way.
+            # A safe write does not overwrite a later status of another worker.
             if (
                 existing is not None
                 and existing.worker_id != status.worker_id
@@ -220,7 +220,7 @@ class Worker(World):
         self.epoch = self.cluster.epoch
 
     def _write(self, effect_id: int, *records: LogRecord) -> None:
-        """As the leader: fenced when another one has claimed the topic since."""
+        """Write as the leader; fail if another leader has claimed the topic meanwhile."""
         super()._write(effect_id, *records)
         written = self.answers.pop()
 
@@ -249,7 +249,7 @@ class Worker(World):
         self.cluster.starts.append((self.now_ms, self.name, task_id))
 
     def _ask_leader(self, effect: do.SendTaskConfigs | do.RequestFencing, request: Request) -> None:
-        """The leader answers when it is done; a broken connection is a failure too."""
+        """Send a request to the leader, which answers when done; a lost connection is a failure."""
         effect_id, leader_url = effect.effect_id, effect.leader_url
         assert leader_url is not None
 
@@ -275,7 +275,7 @@ class Worker(World):
 
 
 class _Clock:
-    """The cluster's, as the group asks for it."""
+    """The cluster's clock, as an object for the group."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

@@ -1,7 +1,7 @@
-"""Several herders, one group, one log, one clock: `cluster_worker.Worker` times n.
+"""Several herders, one group, one log, one clock: several `cluster_worker.Worker`s.
 
-The config log and the statuses are shared. Clients' requests travel from worker to worker as the
-REST layer sends them.
+The config log and the statuses are shared. Clients' requests go from worker to worker, as the REST
+layer sends them.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class ClientRequest:
 
     @property
     def error(self) -> Exception | None:
-        """Of the reply, which has to be there."""
+        """The error of the reply, which must have come."""
         assert self.reply is not None
         return self.reply.error
 
 
 @dataclass(slots=True)
 class Cluster:
-    """`started`: (generation, task) -> worker. `epoch`: of the last claim of the config topic."""
+    """A cluster. `started`: (generation, task) -> worker. `epoch`: of the topic's last claim."""
 
     size: int
     exactly_once: bool = False
@@ -74,7 +74,7 @@ class Cluster:
         for _ in range(self.size):
             self.add_worker()
 
-    # What a test may let happen
+    # Steps that a test may let happen
 
     def ask(
         self, worker: Worker, request: Request, *, timeout_ms: int = REQUEST_TIMEOUT_MS
@@ -85,7 +85,7 @@ class Cluster:
         return asked
 
     def settled(self, worker: Worker, request: Request) -> ClientRequest:
-        """Ask, and let everything go well."""
+        """Send a request, and let all steps succeed until rest."""
         asked = self.ask(worker, request)
         self.settle()
         return asked
@@ -108,7 +108,7 @@ class Cluster:
         return steps
 
     def expirable(self) -> list[str]:
-        """Members whose session may end: all but those that wait for an answer and live."""
+        """Return the members whose session may end: all but living ones that wait for an answer."""
         return [
             member_id
             for member_id, seat in self.coordinator.seats.items()
@@ -119,7 +119,7 @@ class Cluster:
         return [m for m, seat in self.coordinator.seats.items() if not seat.member.alive]
 
     def pass_time(self) -> None:
-        """To the next timer of any worker, after everybody has decided what is to be decided."""
+        """Go to the next timer of any worker, after all workers have handled their events."""
         for worker in self.awake():
             while worker.inbox:
                 worker.deliver()
@@ -131,14 +131,14 @@ class Cluster:
             worker.fire_due()
 
     def settle(self, rounds: int = 20_000) -> None:
-        """Let everything go well until nothing is left to happen."""
+        """Let all steps succeed until none is left."""
         for _ in range(rounds):
             if not self.take_step():
                 return
         raise AssertionError(f"never at rest: {[worker.state.phase for worker in self.workers]}")
 
     def take_step(self) -> bool:
-        """Let one thing happen, time last; False at rest."""
+        """Let one thing happen, time last; return False at rest."""
         for worker in self.awake():
             if worker.inbox:
                 worker.deliver()
@@ -162,7 +162,7 @@ class Cluster:
         return False
 
     def run_until(self, reached: Callable[[], bool]) -> None:
-        """Take steps, which must not run out before."""
+        """Take steps until `reached`; fail if none is left before."""
         for _ in range(MANY_STEPS):
             if reached():
                 return
@@ -189,7 +189,7 @@ class Cluster:
             assert worker.aborted is None
 
     def check_rest(self) -> None:
-        """Everything runs once, evenly, from the newest configs, and its status says so."""
+        """Check that all work runs once, evenly, from the newest configs, as its status says."""
         workers = self.running()
         if not workers:
             return
@@ -245,7 +245,7 @@ class Cluster:
     # REST between clients and workers
 
     def replied(self, worker: Worker, number: int, reply: do.Reply) -> None:
-        """A worker has answered: to a client, to the REST layer that forwards, or to a follower."""
+        """Pass an answer on: to a client, to the REST layer that forwards, or to a follower."""
         waiting = worker.waiting.pop(number, None)
         if waiting is not None:
             waiting(reply)
@@ -258,7 +258,7 @@ class Cluster:
         worker.waiting[number] = partial(self._answered, asked)
 
     def _answered(self, asked: ClientRequest, reply: do.Reply | None) -> None:
-        """`reply` None: the connection broke."""
+        """Take the answer of one worker; `reply` None: the connection broke."""
         error = None if reply is None else reply.error
         target_url = None
         if isinstance(error, ForwardableError):
@@ -275,12 +275,12 @@ class Cluster:
 
 
 def work_of(worker: Worker) -> Work:
-    """Return the work that really runs there."""
+    """Return the work that a worker really runs."""
     return Work.of(worker.connectors, worker.tasks)
 
 
 def settled_cluster(size: int, requests: Iterable[Request] = ()) -> Cluster:
-    """A cluster at rest after `requests`, asked of its workers in turn."""
+    """Return a cluster at rest after `requests`, sent to its workers in turn."""
     cluster = Cluster(size)
     cluster.settle()
     for number, request in enumerate(requests):

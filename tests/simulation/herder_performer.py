@@ -1,4 +1,4 @@
-"""The result of each effect of a herder in its surroundings, and the rules that hold then."""
+"""The result of each effect of a herder in its surroundings, and the rules for that moment."""
 
 from dataclasses import dataclass
 
@@ -13,12 +13,12 @@ from tests.simulation.herder_surroundings import Answer, FakeConnector, FakeTask
 
 MEMBER = "connect-1"
 TASKS = "tasks"
-"""Connector property: how many task configs the fake connector generates."""
+"""The connector property with the number of task configs that the fake connector generates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """As children.ports.TaskConfigsGenerated."""
+    """A stand-in for children.ports.TaskConfigsGenerated."""
 
     configs: tuple[ConnectorConfig, ...]
     connector_config_changed: bool
@@ -27,7 +27,7 @@ class Generated:
 
 @dataclass(slots=True)
 class Performer(Surroundings):
-    """Performs effects: most of them end later, when a test lets them."""
+    """The performer of effects, most of which end later, when a test lets them."""
 
     def _perform(self, effect: do.Effect) -> None:
         match effect:
@@ -147,7 +147,7 @@ class Performer(Surroundings):
     def _change_offsets(
         self, effect: do.PrepareOffsetChange | do.CommitOffsetChange | do.AbandonOffsetChange
     ) -> None:
-        """The rules of a change: asked with this config, and stopped, when it is written."""
+        """Check a change of offsets: the connector is stopped and has the same config as then."""
         connector = effect.connector
         match effect:
             case do.PrepareOffsetChange(effect_id=effect_id, config=config):
@@ -173,7 +173,7 @@ class Performer(Surroundings):
             self.inbox.append(on.EffectFailed(effect_id=effect_id, error=reply.error))
 
     def _start_task(self, effect: do.StartTask) -> None:
-        """The rules of a task's start: nothing stale, nothing twice, nothing for a stopped one."""
+        """Check a task's start: it is not stale, not running and not of a stopped connector."""
         task_id = effect.task_id
         snapshot = self.state.snapshot
         assert task_id not in self.tasks, f"{task_id} runs already"
@@ -219,7 +219,7 @@ class Performer(Surroundings):
         self._later(f"generate {effect.connector}", effect.effect_id, configs)
 
     def _rejoin(self, effect: do.RequestRejoin) -> None:
-        """The group of one; nothing that is revoked or stale may run while it is joined."""
+        """Join the group of one; no task of an older set may run meanwhile."""
         for task_id, task in self.tasks.items():
             generations = effect.snapshot.task_config_generations
             assert task.generation == generations[task_id.connector], f"{task_id} is stale"
@@ -234,7 +234,7 @@ class Performer(Surroundings):
 
 
 def generated_configs(connector: str, config: ConnectorConfig) -> tuple[ConnectorConfig, ...]:
-    """Return the task configs that the fake connector makes of its config."""
+    """Return the task configs that the fake connector generates from its config."""
     count = int(config.get(TASKS) or 1)
     text = config.get("text")
     return tuple({"task.class": "FakeTask", "text": text, "n": str(n)} for n in range(count))

@@ -1,6 +1,7 @@
-"""The surroundings of one herder: a log that survives, children, a clock, answers that are under
-way. The log is the real reducer over real records, so the herder sees what a config topic would
-show it. No event happens by itself: see `herder_world`.
+"""The surroundings of one herder: a log that survives, children, a clock, effects under way.
+
+The log is the real reducer over real records, so the herder sees the state that a config topic
+would have. No event happens by itself: see `herder_world`.
 """
 
 from collections import deque
@@ -38,7 +39,7 @@ class FakeTask:
 
 @dataclass(slots=True)
 class Answer:
-    """An effect that is under way: `finish(False)` lets it fail. `queue` keeps effects in order."""
+    """An effect under way: `finish(False)` lets it fail. Effects of one `queue` end in order."""
 
     queue: str
     finish: Callable[[bool], None]
@@ -47,7 +48,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Surroundings:
-    """`log` and `statuses` survive a crash of the worker, the rest does not.
+    """The surroundings. `log` and `statuses` survive a crash of the worker, the rest does not.
 
     `values_changed`: config providers have supplied other values since the last generation.
     """
@@ -95,14 +96,14 @@ class Surroundings:
         return number
 
     def read_log(self, *, until: int | None = None) -> None:
-        """The tailing thread reads on, and reports each change."""
+        """Read on, as the tailing thread does, and report each change."""
         for record in self.log[self.tailed : until]:
             changes = self.tail.apply(self.tailed, *record).changes
             self.tailed += 1
             self.inbox.append(on.ConfigAdvanced(snapshot=self.tail.snapshot(), changes=changes))
 
     def replayed(self, *, compacted: bool = False) -> ConfigSnapshot:
-        """The state that a new worker would read."""
+        """Return the state that a new worker would read."""
         last = {record.key: offset for offset, record in enumerate(self.log)}
         log = ConfigLog()
         for offset, record in enumerate(self.log):
@@ -149,7 +150,7 @@ class Surroundings:
         self.answers.append(Answer(queue, finish, may_fail))
 
     def _write(self, effect_id: int, *records: LogRecord) -> None:
-        """Written or not, and acknowledged or not, are two things."""
+        """Write records; a write that fails may have been written all the same."""
 
         def finish(well: bool) -> None:
             if well:
@@ -173,7 +174,7 @@ class Surroundings:
         self._report(item, State.FAILED, trace="ConnectException: on purpose")
 
     def _will_report(self, item: Instance) -> None:
-        """It reports its target state later, or that it has failed."""
+        """Let an item report its target state later, or its failure."""
         is_task = isinstance(item, ConnectorTaskId)
 
         def report(well: bool) -> None:

@@ -1,7 +1,7 @@
 """A world for one herder's decisions: a log that survives, children, a group of one, a clock.
 
-Nothing happens by itself: a test picks what comes next. Every effect is checked when it is emitted:
-that is where the herder's rules are held (`herder_performer`).
+Nothing happens by itself: a test picks the next step. The world checks the herder's rules
+(`herder_performer`) whenever an effect is emitted.
 """
 
 from collections.abc import Callable, Collection
@@ -24,10 +24,10 @@ __all__ = ["TASKS", "Answer", "World", "check_count_records"]
 
 @dataclass(slots=True)
 class World(Performer):
-    """`log` and `statuses` survive a crash of the worker, the rest does not."""
+    """The world. `log` and `statuses` survive a crash of the worker, the rest does not."""
 
     def deliver(self) -> None:
-        """The herder decides on the oldest event of its inbox."""
+        """Let the herder decide on the oldest event of its inbox."""
         event = self.inbox.popleft()
         before = self.state
         self.state, emitted = decide(self.state, event, self.now_ms)
@@ -42,7 +42,7 @@ class World(Performer):
             self.deliver()
 
     def answerable(self) -> list[Answer]:
-        """Effects that may end now: the oldest of each queue."""
+        """Return the effects that may end now: the oldest of each queue."""
         first: dict[str, Answer] = {}
         for answer in self.answers:
             first.setdefault(answer.queue, answer)
@@ -53,7 +53,7 @@ class World(Performer):
         answer.finish(well or not answer.may_fail)
 
     def pass_time(self) -> None:
-        """To the next timer; it fires on time, because the herder has decided all else by then."""
+        """Go to the next timer, after the herder has handled all events, so that it is punctual."""
         while self.inbox:
             self.deliver()
         if not self.timers:
@@ -67,36 +67,36 @@ class World(Performer):
             self.deliver()
 
     def crash(self) -> None:
-        """The worker and all its children are gone; clients lose their connections."""
+        """End the worker and all its children; clients lose their connections."""
         self.lost |= self.deadlines.keys() - self.replies.keys()
         self._start_worker()
 
     def write_elsewhere(self, *records: LogRecord) -> None:
-        """Another worker writes to the config topic."""
+        """Write to the config topic as another worker."""
         self.log.extend(records)
 
     @property
     def fencing(self) -> list[Answer]:
-        """Rounds of fencing that are under way."""
+        """The rounds of fencing that are under way."""
         return [answer for answer in self.answers if answer.queue == "fencing"]
 
     def log_keys(self) -> list[str]:
         return [(record.key or b"").decode() for record in self.log]
 
     def settle(self, rounds: int = 3_000) -> None:
-        """Let everything go well until nothing is left to happen but request deadlines."""
+        """Let all steps succeed until only request deadlines are left."""
         for _ in range(rounds):
             if not self.step():
                 return
         raise AssertionError(f"never at rest: {self.state.phase}, {len(self.answers)} answers due")
 
     def after(self, event: on.Event) -> None:
-        """Let everything go well after an event."""
+        """Post an event, and let all steps succeed until rest."""
         self.inbox.append(event)
         self.settle()
 
     def settled(self, request: Request) -> Reply:
-        """Ask, let everything go well, and return the answer."""
+        """Send a request, let all steps succeed, and return the answer."""
         number = self.ask(request)
         self.settle()
         return self.replies[number]
@@ -108,7 +108,7 @@ class World(Performer):
         but: Collection[str] = (),
         fails: Callable[[Answer], bool] = lambda _: False,
     ) -> None:
-        """Let everything happen but time and the queues `but`, until then or nothing is left."""
+        """Take steps until `until` is true or none is left, without time and the queues `but`."""
         for _ in range(500):
             waiting = [answer for answer in self.answerable() if answer.queue not in but]
             if until():
@@ -124,7 +124,7 @@ class World(Performer):
         raise AssertionError("never reached")
 
     def step(self) -> bool:
-        """Let one thing go well; False at rest."""
+        """Let one step succeed; return False at rest."""
         if self.inbox:
             self.deliver()
         elif self.tailed < len(self.log):
@@ -139,7 +139,7 @@ class World(Performer):
         return True
 
     def check_replies(self) -> None:
-        """Every request that was not lost with its worker is answered, before its deadline."""
+        """Check that each request, unless lost with its worker, is answered before its deadline."""
         for number, deadline_ms in self.deadlines.items():
             if number not in self.replies and number not in self.lost:
                 assert deadline_ms >= self.now_ms, f"request {number} was never answered"
@@ -178,7 +178,7 @@ class World(Performer):
         assert self.task_statuses.keys() >= wanted
 
     def tasks_in(self, life: Life) -> set[ConnectorTaskId]:
-        """Tasks of this life; exactly-once ones that are REFUSED or PAUSED have no process."""
+        """Return the tasks of this life; exactly-once REFUSED or PAUSED ones have no process."""
         return {
             ConnectorTaskId(connector, number)
             for connector, share in self.state.work.items()
@@ -195,7 +195,7 @@ class World(Performer):
 
 
 def check_count_records(snapshot: ConfigSnapshot) -> None:
-    """A count that follows a task set is that task set's: the next round fences as many."""
+    """Check that a count behind a task set is that set's, as the next round fences as many."""
     for connector in snapshot.connectors():
         counted = snapshot.task_count_records.get(connector)
         if counted is not None and connector not in snapshot.pending_fencing:

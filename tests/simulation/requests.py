@@ -15,7 +15,7 @@ TIMEOUTS_MS = st.sampled_from([100, 1_000, 90_000])
 
 
 def requests() -> st.SearchStrategy[ask.Request]:
-    """Every request that one worker serves."""
+    """Return a strategy for every request that one worker serves."""
     tasks = st.builds(ConnectorTaskId, CONNECTORS, st.integers(0, 3))
     unready = st.sampled_from([TargetState.STARTED, TargetState.PAUSED])
     return st.one_of(

@@ -1,4 +1,4 @@
-"""The duties of a cluster with a worker that comes, goes, returns or falls behind."""
+"""The duties of a cluster with a worker that comes, leaves, returns or falls behind."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -30,7 +30,7 @@ def connectors(count: int, tasks: int) -> list[ask.Request]:
 
 
 def run_until_expired(cluster: Cluster, member_id: str) -> None:
-    """Let the group notice one death; nothing waits for time."""
+    """Let the group notice one death, and let all follow that needs no time."""
     cluster.coordinator.expire(member_id)
     now_ms = cluster.now_ms
     while cluster.take_step():
@@ -41,7 +41,7 @@ def run_until_expired(cluster: Cluster, member_id: str) -> None:
 
 
 def test_every_worker_answers_for_all() -> None:
-    """A request through any worker reaches who can serve it, and its effect is everywhere."""
+    """A request through any worker reaches a worker that can serve it, and takes effect on all."""
     cluster = settled_cluster(3)
     for number, worker in enumerate(cluster.workers):
         assert cluster.settled(worker, connectors(number + 1, 2)[number]).error is None
@@ -55,7 +55,7 @@ def test_every_worker_answers_for_all() -> None:
 
 
 def test_a_task_restart_goes_from_follower_to_leader_to_owner() -> None:
-    """Only the leader knows owners, so it takes two hops when follower and owner differ."""
+    """A restart takes two hops if follower and owner differ: only the leader knows owners."""
     cluster = settled_cluster(3, connectors(1, 3))
     leader = cluster.leader()
     asker, owner = (w for w in cluster.workers if w is not leader)
@@ -68,7 +68,7 @@ def test_a_task_restart_goes_from_follower_to_leader_to_owner() -> None:
 
 
 def test_a_new_worker_takes_only_its_share() -> None:
-    """A hundred connectors of two tasks on three workers: a fourth moves a quarter, once."""
+    """A fourth worker takes a quarter of a hundred connectors, and nothing else moves."""
     cluster = settled_cluster(3, connectors(100, 2))
     cluster.check_rest()
     before = {worker.name: work_of(worker) for worker in cluster.workers}
@@ -84,7 +84,7 @@ def test_a_new_worker_takes_only_its_share() -> None:
 
 
 def test_lost_work_waits_for_the_scheduled_delay_and_no_longer() -> None:
-    """A follower's work starts elsewhere exactly when the delay has passed."""
+    """The work of a lost follower starts elsewhere exactly at the end of the delay."""
     cluster = settled_cluster(3, connectors(3, 2))
     victim = cluster.follower()
     lost = set(victim.tasks)
@@ -117,7 +117,7 @@ def test_a_worker_that_returns_within_the_delay_gets_its_work_back() -> None:
 
 
 def test_the_work_of_a_lost_leader_moves_at_once() -> None:
-    """A new leader remembers no earlier owner, so it assigns unclaimed work without waiting."""
+    """A new leader has no memory of earlier owners: it assigns unclaimed work without waiting."""
     cluster = settled_cluster(3, connectors(3, 2))
     leader = cluster.leader()
     lost, began_ms, starts = set(leader.tasks), cluster.now_ms, len(cluster.starts)
@@ -130,15 +130,15 @@ def test_the_work_of_a_lost_leader_moves_at_once() -> None:
 
 
 def test_a_worker_that_outlived_its_session_releases_work_of_others() -> None:
-    """The worker returns with its old claims.
+    """A worker that returns with old claims loses them: two owners of a task both lose it.
 
-    A task that two workers claim is revoked from both, then one gets it.
+    The next round assigns the task again.
     """
     cluster = settled_cluster(3, connectors(3, 2))
     frozen = cluster.follower()
     cluster.coordinator.expire(frozen.member.member_id)
     others = [worker for worker in cluster.workers if worker is not frozen]
-    # Everybody else goes on until the delay is over and the lost work runs elsewhere.
+    # The other workers go on until the delay is over and the lost work runs elsewhere.
     for _ in range(5_000):
         if set(frozen.tasks) <= {t for worker in others for t in worker.tasks}:
             break
@@ -152,7 +152,7 @@ def test_a_worker_that_outlived_its_session_releases_work_of_others() -> None:
 
 
 def with_other_config_topic(cluster: Cluster, log: list[LogRecord]) -> Worker:
-    """A worker that was given the same group by mistake."""
+    """Add a worker that was given the same group by mistake."""
     stray = cluster.add_worker()
     stray.crash()
     stray.log = log
@@ -163,7 +163,7 @@ def with_other_config_topic(cluster: Cluster, log: list[LogRecord]) -> Worker:
 
 
 def test_a_worker_with_a_shorter_config_topic_says_so_and_keeps_away() -> None:
-    """An offset that the group has read beyond the end of the topic cannot be of this topic."""
+    """A worker whose topic ends before the group's offset warns of another topic and leaves."""
     cluster = settled_cluster(2, connectors(2, 2))
     leader = cluster.leader()
     stray = with_other_config_topic(cluster, [])
@@ -175,7 +175,7 @@ def test_a_worker_with_a_shorter_config_topic_says_so_and_keeps_away() -> None:
 
 
 def test_a_leader_with_a_shorter_config_topic_names_the_member_ahead() -> None:
-    """The group cannot agree on an offset then: the leader reads to its end and steps back."""
+    """A leader whose topic ends before a member's offset warns of that member's other topic."""
     cluster = settled_cluster(1, connectors(1, 1))
     stray = with_other_config_topic(cluster, 3 * cluster.log)
     leader = cluster.workers[0]
@@ -185,7 +185,7 @@ def test_a_leader_with_a_shorter_config_topic_names_the_member_ahead() -> None:
 
 
 def test_unconfigured_work_comes_from_another_config_topic() -> None:
-    """Even when both topics happen to be equally long."""
+    """Unconfigured work in an assignment gives a warning, even if both topics are equally long."""
     cluster = settled_cluster(1, connectors(2, 1))
     log = [LogRecord(r.key.replace(b"c00", b"d00"), r.value) for r in cluster.log]
     stray = with_other_config_topic(cluster, log)
@@ -194,7 +194,7 @@ def test_unconfigured_work_comes_from_another_config_topic() -> None:
 
 
 def test_a_restart_is_refused_while_the_config_topic_asks_for_a_rebalance() -> None:
-    """Its tasks have stopped to be assigned again; the client is asked to try again."""
+    """A restart is refused while tasks wait for a new assignment; the client is to try again."""
     cluster = settled_cluster(2, connectors(1, 2))
     worker = next(w for w in cluster.workers if w.tasks)
     cluster.ask(cluster.leader(), connectors(1, 3)[0])
@@ -218,7 +218,7 @@ def test_a_restart_is_refused_while_the_config_topic_asks_for_a_rebalance() -> N
 
 
 def test_a_worker_that_cannot_read_the_config_topic_leaves_the_group_for_a_while() -> None:
-    """It starts nothing from what it has not read, keeps its work, and comes back."""
+    """A worker that cannot read new configs keeps its work, starts nothing, and returns later."""
     cluster = settled_cluster(2, connectors(2, 2))
     slow = cluster.follower()
     slow.lagging = True
@@ -235,7 +235,7 @@ def test_a_worker_that_cannot_read_the_config_topic_leaves_the_group_for_a_while
 
 @cases("meanwhile", "nothing", "coordinator lost")
 def test_an_undecodable_assignment_is_followed_by_joins_at_intervals(meanwhile: str) -> None:
-    """A leader that leaves a worker out does so at each join: the group must not be kept busy."""
+    """A worker pauses between joins, because a leader that leaves it out does so at each join."""
     cluster = settled_cluster(2, connectors(2, 2))
     worker, joins_ms = cluster.follower(), list[int]()
     request_rejoin = worker.group.request_rejoin
@@ -260,7 +260,7 @@ def test_an_undecodable_assignment_is_followed_by_joins_at_intervals(meanwhile: 
 
 
 def test_a_worker_that_cannot_decode_its_assignment_can_be_drained() -> None:
-    """It gives up its work and leaves; undrained, it takes part again."""
+    """Drained, a worker without a readable assignment gives up its work; later it joins again."""
     cluster = settled_cluster(2, connectors(2, 2))
     worker = cluster.follower()
     cluster.coordinator.left_out.add(worker.name)
@@ -277,7 +277,7 @@ def test_a_worker_that_cannot_decode_its_assignment_can_be_drained() -> None:
 
 
 def test_a_change_that_is_read_during_a_join_does_not_refuse_restarts_for_ever() -> None:
-    """The leader made the assignment from the changed configs already."""
+    """A join's assignment includes the changes read during it, so restarts are allowed again."""
     state = settled_cluster(2, connectors(1, 2)).leader().state
     assert state.membership is not None
     state = replace(

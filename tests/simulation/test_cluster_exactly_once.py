@@ -1,4 +1,4 @@
-"""A cluster at `enabled`: tasks whose worker it has lost, and automatic restarts (KIP-618)."""
+"""A cluster at `enabled`: tasks of lost workers, and automatic restarts (KIP-618)."""
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.simulation
 
 
 def settled(size: int, tasks: int) -> Cluster:
-    """A cluster at rest with the connector `c`."""
+    """Return a cluster at rest with the connector `c`."""
     cluster = Cluster(size, exactly_once=True)
     cluster.settle()
     configure(cluster, cluster.workers[0], tasks)
@@ -29,20 +29,20 @@ def configure(cluster: Cluster, worker: Worker, tasks: int) -> None:
 
 
 def freeze(cluster: Cluster, worker: Worker) -> None:
-    """It stands still past its session; its tasks' processes go on."""
+    """Stop a worker beyond its session, while its tasks' processes go on."""
     worker.frozen = True
     cluster.coordinator.expire(worker.member.member_id)
 
 
 def writers(cluster: Cluster) -> list[tuple[str, int]]:
-    """Worker and number of each task of `c` that could write now."""
+    """Return worker and number of each task of `c` that could write now."""
     return [(found.worker.name, found.task_id.task) for found in cluster.producers.writers("c")]
 
 
 @cases("leads", True, False)
 @cases("before, after", (3, 1), (2, 4), (1, 1), (1, 2))
 def test_no_task_of_an_older_set_can_write_any_more(leads: bool, before: int, after: int) -> None:
-    """This holds for each lost worker and for all sizes of either set."""
+    """After a change of the tasks, only the newest can write, whichever worker was lost."""
     cluster = settled(2, before)
     assert len(writers(cluster)) == before
     lost = next(w for w in cluster.workers if w.state.is_leader is leads)
@@ -58,7 +58,7 @@ def test_no_task_of_an_older_set_can_write_any_more(leads: bool, before: int, af
 
 
 def test_a_task_that_initialises_after_a_newer_set_began_writes_nothing() -> None:
-    """It fences its successor, but is told not to begin; the successor's restart goes on."""
+    """A late task fences its successor, but may not begin; the successor's restart goes on."""
     cluster = settled(2, 2)
     late = next(w for w in cluster.workers if not w.state.is_leader)
     other = next(w for w in cluster.workers if w is not late)
@@ -85,9 +85,9 @@ def test_a_task_that_initialises_after_a_newer_set_began_writes_nothing() -> Non
 def test_a_leader_that_dies_in_a_round_leaves_the_rest_to_the_next(
     before: int, after: int, step: Step, written: bool
 ) -> None:
-    """The leader dies at each step, also with the step done but not reported.
+    """The next leader completes the round of a leader that died at any step, and counts all tasks.
 
-    All tasks run, and all are counted.
+    The step may be done but not reported.
     """
     cluster = settled(3, before)
     leader = next(worker for worker in cluster.workers if worker.state.is_leader)
@@ -108,14 +108,14 @@ def test_a_leader_that_dies_in_a_round_leaves_the_rest_to_the_next(
 
 
 def rounds(leader: Worker) -> set[Step]:
-    """Return the stages of the rounds of fencing."""
+    """Return the steps of the fencing rounds that are under way."""
     operations = leader.state.operations.values()
     return {found.step for found in operations if isinstance(found.request, ask.FenceZombies)}
 
 
 @cases("step", Step.FENCING, Step.READING_AGAIN, Step.WRITING)
 def test_a_stop_during_a_round_leaves_nothing_that_can_write(step: Step) -> None:
-    """The next round counts none; resumed, all tasks run and are counted."""
+    """After a stop during a round, no task can write and the count is 0; resumed, all tasks run."""
     cluster = settled(3, 3)
     leader = next(worker for worker in cluster.workers if worker.state.is_leader)
     cluster.ask(leader, ask.PutConnectorConfig(connector="c", config={TASKS: "5"}))
@@ -144,7 +144,7 @@ CONFIG = {
 
 
 def restarting_cluster() -> Cluster:
-    """Two agents at rest with the connector `c`."""
+    """Return two agents at rest with the connector `c`."""
     cluster = Cluster(2, exactly_once=True)
     cluster.settle()
     cluster.settled(cluster.workers[0], ask.PutConnectorConfig(connector="c", config=CONFIG))
@@ -152,7 +152,7 @@ def restarting_cluster() -> Cluster:
 
 
 def fail(cluster: Cluster, number: int) -> None:
-    """A task fails at its owner; it has to be there to fail."""
+    """Let a task fail at its owner, if it has one."""
     task_id = ConnectorTaskId("c", number)
     for worker in cluster.awake():
         if task_id in worker.tasks:
@@ -164,13 +164,13 @@ def states(cluster: Cluster) -> set[State]:
 
 
 def test_agents_learn_that_they_are_among_themselves() -> None:
-    """Leader and follower: `auto` restarts."""
+    """Leader and follower know that all members are agents, so that `auto` restarts tasks."""
     cluster = restarting_cluster()
     assert all(worker.state.agents_only for worker in cluster.workers)
 
 
 def test_the_owner_restarts_its_task_once_and_it_writes_alone() -> None:
-    """A later failure waits longer; the producer of the failed instance can write no more."""
+    """The owner restarts a failed task each time, and the failed instance cannot write."""
     cluster = restarting_cluster()
     for _ in range(3):
         before = len(cluster.starts)
@@ -184,7 +184,7 @@ def test_the_owner_restarts_its_task_once_and_it_writes_alone() -> None:
 
 
 def test_a_restart_that_falls_due_in_a_rebalance_waits_for_it() -> None:
-    """Work that is about to be dealt again is not started; its next owner starts it."""
+    """Failed work that is about to be assigned again is started only by its next owner."""
     cluster = restarting_cluster()
     fail(cluster, 0)
     fail(cluster, 1)
@@ -203,7 +203,7 @@ def test_a_restart_that_falls_due_in_a_rebalance_waits_for_it() -> None:
     )
 )
 def test_failures_and_rebalances_end_with_each_task_once(events: list[tuple[str, int]]) -> None:
-    """The rules of the cluster hold at each step; in the end every task runs and writes alone."""
+    """The cluster keeps its rules at each step; in the end every task runs and writes alone."""
     cluster = restarting_cluster()
     for kind, number in events:
         match kind:

@@ -1,9 +1,9 @@
 """Two to four herders in one group under schedules that hypothesis picks.
 
-The rules of a cluster are asserted in `tests.simulation.cluster_world`, when an effect is emitted;
-here is only what may happen: any interleaving of decisions, effects, reads of the log and group
-requests, crashes, returns, sessions that end while the worker lives, lost coordinators,
-assignments that cannot be decoded, requests to anybody.
+`tests.simulation.cluster_world` checks the rules of a cluster when an effect is emitted. This
+module only has the possible steps: any interleaving of decisions, effects, reads of the log and
+group requests, crashes, returns, sessions that end while the worker lives, lost coordinators,
+assignments that cannot be decoded, requests to any worker.
 """
 
 import pytest
@@ -34,7 +34,7 @@ class ClusterMachine(RuleBasedStateMachine):
         size=st.integers(2, MOST_WORKERS), task_counts=st.lists(st.integers(0, 4), max_size=2)
     )
     def begin(self, size: int, task_counts: list[int]) -> None:
-        """A settled cluster with connectors, or workers that have just been started."""
+        """Make a settled cluster with connectors, or workers that have just been started."""
         self.cluster = Cluster(size, protocol=self.protocol, exactly_once=self.exactly_once)
         for connector, count in zip(CONNECTOR_NAMES, task_counts, strict=False):
             config = {TASKS: str(count), "text": "x"}
@@ -89,7 +89,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(index=INDEXES)
     def leave_out_of_assignments(self, index: int) -> None:
-        """Until the cluster is to settle, the leader sends it nothing that can be decoded."""
+        """Let the leader leave a worker out of all assignments, until the cluster settles."""
         self.cluster.coordinator.left_out.add(self.worker(index).name)
 
     @rule()
@@ -109,7 +109,7 @@ class ClusterMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.cluster.expirable())
     @rule(data=st.data())
     def end_a_session(self, data: st.DataObject) -> None:
-        """Also of a worker that lives: its network was away, or it stood still."""
+        """End a session, also of a living worker, whose network was away or which stood still."""
         member_id = data.draw(st.sampled_from(self.cluster.expirable()))
         self.cluster.coordinator.expire(member_id)
 
@@ -172,7 +172,7 @@ class CompatibleClusterMachine(ClusterMachine):
 
 
 class ExactlyOnceClusterMachine(ClusterMachine):
-    """Held in `tests.simulation.cluster_producers`: who is fenced, cleared, and able to write."""
+    """`tests.simulation.cluster_producers` checks which tasks are fenced, cleared and writing."""
 
     exactly_once = True
 

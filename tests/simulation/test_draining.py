@@ -1,4 +1,4 @@
-"""A worker that is drained and taken back at any moment, under schedules that hypothesis picks."""
+"""A worker that is drained and undrained at any moment, under schedules that hypothesis picks."""
 
 import pytest
 from hypothesis.stateful import invariant, precondition, rule
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.simulation
 
 
 class DrainedMachine(HerderMachine):
-    """Every rule of the herder holds, whenever a drain begins or ends."""
+    """The herder keeps all rules, whenever a drain begins or ends."""
 
     @rule()
     def drain(self) -> None:
@@ -58,7 +58,7 @@ TestStandaloneDraining.settings = COMMON
 
 
 class WatchedWorld(World):
-    """Keeps the kinds of all effects, in order."""
+    """A world that keeps the kinds of all effects, in order."""
 
     def __init__(self) -> None:
         self.emitted: list[type] = []
@@ -71,7 +71,7 @@ class WatchedWorld(World):
 
 @pytest.fixture
 def world() -> WatchedWorld:
-    """A worker that runs one connector with two tasks."""
+    """Return a worker that runs one connector with two tasks."""
     started = WatchedWorld()
     started.ask(ask.PutConnectorConfig(connector="c", config={TASKS: "2"}))
     started.settle()
@@ -80,7 +80,7 @@ def world() -> WatchedWorld:
 
 
 def test_a_drained_worker_has_stopped_flushed_and_left(world: WatchedWorld) -> None:
-    """In this order, and the statuses say UNASSIGNED."""
+    """A drain stops all work, flushes the statuses (UNASSIGNED), then leaves the group."""
     world.emitted.clear()
     world.after(Drain())
     wanted = [do.StopWork, do.FlushStatuses, do.LeaveGroup]
@@ -90,7 +90,7 @@ def test_a_drained_worker_has_stopped_flushed_and_left(world: WatchedWorld) -> N
 
 
 def test_an_undrained_worker_takes_its_work_back(world: World) -> None:
-    """It joins again and runs what is configured."""
+    """An undrained worker joins again and runs the configured work."""
     world.after(Drain())
     world.after(Undrain())
     world.check_rest()
@@ -98,7 +98,7 @@ def test_an_undrained_worker_takes_its_work_back(world: World) -> None:
 
 
 def test_a_drained_worker_answers_reads_and_pauses(world: World) -> None:
-    """These requests need no group."""
+    """Reads and pauses need no group, so a drained worker serves them."""
     world.after(Drain())
     numbers = [
         world.ask(request)
@@ -114,7 +114,7 @@ def test_a_drained_worker_answers_reads_and_pauses(world: World) -> None:
 
 
 def test_a_drained_worker_refuses_requests_for_a_leader_or_owner(world: World) -> None:
-    """At once, with a text that says what to do, also for what had been queued."""
+    """New and queued requests get an error at once, which names the drain."""
     world.inbox.append(Drain())
     queued = world.ask(ask.DeleteConnector(connector="c"))
     world.settle()
@@ -127,7 +127,7 @@ def test_a_drained_worker_refuses_requests_for_a_leader_or_owner(world: World) -
 
 
 def test_a_worker_drained_before_its_start_never_joins() -> None:
-    """It is ready all the same."""
+    """A worker drained before its start gets ready without a join."""
     world = World()
     world.inbox.appendleft(Drain())
     world.settle()

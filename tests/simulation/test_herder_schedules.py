@@ -98,8 +98,9 @@ class HerderMachine(RuleBasedStateMachine):
         before = self.world.replayed()
         compacted = self.world.replayed(compacted=True)
         assert compacted.connector_configs == before.connector_configs
-        # Task sets may differ: a commit that is older than its connector's latest config counts
-        # for nothing once compaction has taken the earlier one. The owner then makes them again.
+        # Task sets may differ: a commit older than its connector's latest config counts for nothing
+        # once compaction has removed the earlier config. The owner then generates the task configs
+        # again.
         for connector in before.connectors():
             assert compacted.target_state(connector) is before.target_state(connector)
         self.world.crash()
@@ -112,7 +113,7 @@ class StandaloneMachine(HerderMachine):
 
 
 class ExactlyOnceMachine(HerderMachine):
-    """Every source task's older instances are fenced first; rounds may fail."""
+    """Older instances of every source task are fenced before it starts; rounds may fail."""
 
     exactly_once = True
 

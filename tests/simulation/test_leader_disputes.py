@@ -40,7 +40,7 @@ def start_again(cluster: Cluster, worker: Worker, leader_id: str) -> None:
 
 
 def disputed_cluster() -> Cluster:
-    """Two workers that run a connector; the follower has come back with an id of its own."""
+    """Return two workers that run a connector; the follower has restarted with an id of its own."""
     cluster = settled_cluster(
         2, [ask.PutConnectorConfig(connector="c", config={TASKS: "2", "text": "x"})]
     )
@@ -50,7 +50,7 @@ def disputed_cluster() -> Cluster:
 
 @pytest.mark.parametrize("request_", LEADERS, ids=lambda request: type(request).__name__)
 def test_while_ids_differ_the_leader_refuses_requests_that_write(request_: ask.Request) -> None:
-    """The text names the others with their ids, and the key; nothing is written."""
+    """The error names the key and the other members with their ids, and nothing is written."""
     cluster = disputed_cluster()
     follower, written = cluster.follower(), len(cluster.log)
     for worker in cluster.workers:
@@ -65,7 +65,7 @@ def test_while_ids_differ_the_leader_refuses_requests_that_write(request_: ask.R
 
 @pytest.mark.parametrize("request_", ANYBODYS, ids=lambda request: type(request).__name__)
 def test_requests_without_a_leaders_write_continue(request_: ask.Request) -> None:
-    """Connectors keep running, and may be looked at, paused and restarted."""
+    """Connectors keep running, and may be read, paused and restarted."""
     cluster = disputed_cluster()
     for worker in cluster.workers:
         assert cluster.settled(worker, request_).error is None
@@ -84,7 +84,7 @@ def test_the_leader_writes_again_once_all_agree() -> None:
 
 
 def test_a_group_that_agrees_on_an_own_id_writes() -> None:
-    """The id's name is all the same, as long as everybody has it."""
+    """Any id serves, as long as all members have it."""
     cluster = disputed_cluster()
     for worker in cluster.workers:
         worker.crash()
@@ -102,7 +102,7 @@ def test_a_group_that_agrees_on_an_own_id_writes() -> None:
     ask.PutConnectorConfig(connector="c", config={TASKS: "2"}),
 )
 def test_a_change_that_has_begun_is_not_written_into_a_dispute(change: ask.Request) -> None:
-    """A config is being validated when the other member comes: it is refused, not written."""
+    """A config whose validation ends during a dispute is refused and not written."""
     cluster = settled_cluster(2, [ask.PutConnectorConfig(connector="c", config={TASKS: "1"})])
     leader, other = cluster.leader(), cluster.follower()
     other.crash()

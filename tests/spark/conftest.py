@@ -30,8 +30,8 @@ from tests.support.eventually import eventually
 from tests.support.servers.kafka import SharedBroker
 
 ARCHIVE_S = 240.0
-# Quick compilation: nothing here runs long enough for the better one. Each partition of a shuffle
-# is a task, and Spark describes each plan, although its UI is off.
+# Quick compilation: no test runs long enough for the better one. Each partition of a shuffle is a
+# task, and Spark describes each plan, although its UI is off.
 CONF = {
     "spark.driver.memory": "1g",
     "spark.driver.defaultJavaOptions": (
@@ -47,7 +47,7 @@ CONF = {
 
 @pytest.fixture(scope="session")
 def spark_archive() -> SparkArchive:
-    """The archive of Spark's classes, which another process of the tests may make."""
+    """The archive of Spark's classes, which another test process may make first."""
     archive = SparkArchive(require_java(), os.environ)
 
     def made() -> bool:
@@ -62,10 +62,10 @@ def spark_archive() -> SparkArchive:
 def spark(
     spark_archive: SparkArchive, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkSession]:
-    """A local session with Spark's Kafka source, Avro, Iceberg, and drivers of databases."""
+    """A local session with Spark's Kafka source, Avro, Iceberg, and database drivers."""
     drivers = {jar for name in JDBC for jar in jdbc_jars(f"jdbc:{name}:")}
     jars = [*kafka_source_jars(), *avro_jars(), *drivers]
-    with suppress(PreconditionFailed):  # Iceberg follows a new release of Spark later.
+    with suppress(PreconditionFailed):  # Iceberg supports a new release of Spark later.
         jars += iceberg_jars()
     settings = SparkSettings(master="local[2]", conf=CONF, jars=tuple(map(str, jars)))
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
@@ -84,7 +84,7 @@ def spark(
 
 @pytest.fixture
 def audit(spark: SparkSession, kafka_broker: SharedBroker, tmp_path: Path) -> Audit:
-    """Runs jobs in the session's Spark against the session's broker."""
+    """Jobs in the session's Spark against the session's broker."""
     return Audit(spark, kafka_broker.bootstrap_servers, tmp_path)
 
 

@@ -1,7 +1,4 @@
-"""Input that a job cannot read or compare.
-
-A finding or an error, never a stack trace, never agreement.
-"""
+"""Input that a job cannot read or compare: a finding or an error, never a trace or agreement."""
 
 from __future__ import annotations
 
@@ -44,7 +41,7 @@ def topic_side(seed: Seed) -> dict[str, object]:
 
 
 def test_a_topic_that_is_not_there_leaves_the_audit_undecided(reconcile: Reconcile) -> None:
-    """The error and the report name it, and the audit does not create it."""
+    """The error and the report name the missing topic, and the audit does not create it."""
     for _ in range(2):
         ended = reconcile("duplicates", "audited-nowhere")
         assert ended.code == 11
@@ -55,7 +52,7 @@ def test_a_topic_that_is_not_there_leaves_the_audit_undecided(reconcile: Reconci
 def test_an_unknown_key_of_a_spec_file_ends_the_command_with_2(
     reconcile: Reconcile, seed: Seed, tmp_path: Path
 ) -> None:
-    """A misspelt member would silently change the question: the near one is told."""
+    """An unknown member is a usage error that suggests the similar member."""
     spec = tmp_path / "spec.yaml"
     spec.write_text("identiy: key\n")
     ended = reconcile("duplicates", seed.topic, "--spec", str(spec))
@@ -65,7 +62,7 @@ def test_an_unknown_key_of_a_spec_file_ends_the_command_with_2(
 
 
 def while_comparing(change: Callable[[], object]) -> Callable[[str], None]:
-    """Change something in the middle of a run: the files are known, and no row is read."""
+    """Return a callback that changes something between the capture of files and their reading."""
 
     def began(step: str) -> None:
         if step.startswith("comparing"):
@@ -77,7 +74,7 @@ def while_comparing(change: Callable[[], object]) -> Callable[[str], None]:
 def test_a_sink_file_that_is_being_written_prevents_a_match(
     audit: Audit, seed: Seed, tmp_path: Path
 ) -> None:
-    """The file agreed when the run began: whether the new line is read or not, it is told."""
+    """A line that the sink writes during the run is reported, whether it is read or not."""
     sink = tmp_path / "sink.txt"
     sink.write_text("".join(f"{line}\n" for line in LINES))
     files = {"kind": "files", "paths": [str(sink)], "format": "text"}
@@ -96,7 +93,7 @@ def test_a_sink_file_that_is_being_written_prevents_a_match(
 def test_a_source_may_be_appended_to_while_it_is_compared(
     audit: Audit, seed: Seed, tmp_path: Path
 ) -> None:
-    """Lines beyond the committed offset do not count yet; a changed line before it is reported."""
+    """Lines beyond the committed offset do not count; a changed line before it is reported."""
     file, content = tmp_path / "source.txt", "".join(f"{line}\n" for line in LINES)
     file.write_text(content)
     files = {"kind": "files", "paths": [str(file)], "format": "text", "limit_bytes": len(content)}
@@ -118,9 +115,7 @@ def test_a_source_may_be_appended_to_while_it_is_compared(
 def test_an_unknown_cleanup_policy_prevents_a_match(
     audit: Audit, seed: Seed, tmp_path: Path
 ) -> None:
-    """Without the right to describe the topic, it might be compacted; a difference is still
-    reported.
-    """
+    """A topic that may be compacted prevents agreement, but a difference is still reported."""
     spec = {
         "job": "ranges",
         "topics": [seed.topic],
@@ -154,7 +149,7 @@ def test_an_unknown_cleanup_policy_prevents_a_match(
 
 
 def test_a_last_version_that_does_not_parse_is_compared_by_its_bytes(audit: Audit) -> None:
-    """Earlier ones do not matter; the last ones are equal if their bytes are."""
+    """Last versions that do not parse are equal if their bytes are; earlier ones do not count."""
     good, other, bad = b'{"v":1}', b'{"v":2}', b"no json"
     histories: dict[bytes, tuple[list[bytes], list[bytes]]] = {
         b"same": ([good], [good]),
@@ -188,7 +183,7 @@ def test_a_last_version_that_does_not_parse_is_compared_by_its_bytes(audit: Audi
 def test_append_compares_and_counts_refuse_compacted_topics(
     audit: Audit, seed: Seed, tmp_path: Path
 ) -> None:
-    """On either side: what is gone was there once."""
+    """A compacted topic on either side is refused, because removed records are unknown."""
     compacted = seed_topic(audit.bootstrap, config={"cleanup.policy": "compact,delete"})
     compacted.write([Record(line.encode(), key=b"k") for line in LINES])
     refused = [
@@ -204,10 +199,7 @@ def test_append_compares_and_counts_refuse_compacted_topics(
 
 
 def test_an_empty_comparison_is_not_a_match(audit: Audit, seed: Seed, tmp_path: Path) -> None:
-    """Two empty topics, an empty topic and an empty file, tiers without a row.
-
-    Nor is one of a sink that has committed no offset, though it may have all rows.
-    """
+    """A compare without rows or a committed offset is unknown, even if the sink has all rows."""
     empty, other = seed_topic(audit.bootstrap), seed_topic(audit.bootstrap)
     file = tmp_path / "empty.txt"
     file.touch()
@@ -220,7 +212,7 @@ def test_an_empty_comparison_is_not_a_match(audit: Audit, seed: Seed, tmp_path: 
         assert answer.verdict is Verdict.UNKNOWN
         assert answer.kinds() == {"empty-range"}
     file.write_text("".join(f"{line}\n" for line in LINES))
-    # A range that was asked for to its beginning, and a group without an offset.
+    # A range whose requested end is its beginning, and a group without an offset.
     for until, kinds in (({"0": 0}, set()), ({}, {"not-audited"})):
         nothing = audit.run(
             "topic-sink", left=topic_side(seed), right=files, until={seed.topic: until}
@@ -231,7 +223,7 @@ def test_an_empty_comparison_is_not_a_match(audit: Audit, seed: Seed, tmp_path: 
 def test_values_that_do_not_parse_are_counted_and_never_agree_by_themselves(
     audit: Audit, seed: Seed, tmp_path: Path
 ) -> None:
-    """Compared by columns, text that is no JSON is on both sides, and tells nothing."""
+    """Values that do not parse into columns are counted with places, and prove no agreement."""
     file = tmp_path / "sink.jsonl"
     file.write_text("".join(f"{line}\n" for line in LINES))
     files = {"kind": "files", "paths": [str(file)], "format": "json"}

@@ -1,4 +1,4 @@
-"""Records of killed workers, judged independently by Spark."""
+"""Records of killed workers, checked independently by Spark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LAST = 40
 
 
 def kill_the_owner_of(cluster: Cluster, sequences: Sequences, config: dict[str, str]) -> None:
-    """kill -9 of the worker once LAST numbers are written and nothing of them is committed."""
+    """Kill the worker with -9 after it has written LAST numbers and committed none."""
     cluster.agents[0].create("numbers", config)
     cluster.wait_until_running({"numbers": 1})
     sequences.allow(LAST)
@@ -31,7 +31,7 @@ def kill_the_owner_of(cluster: Cluster, sequences: Sequences, config: dict[str, 
 
 
 def test_an_exactly_once_run_is_confirmed(audit: Audit, tmp_path: Path) -> None:
-    """The killed worker's records are repeated; readers of committed records see each once."""
+    """The killed worker's records are repeated, but readers of committed records see each once."""
     sequences = Sequences(audit.bootstrap, tmp_path)
     enabled = {
         "exactly.once.source.support": "enabled",
@@ -55,7 +55,7 @@ def test_an_exactly_once_run_is_confirmed(audit: Audit, tmp_path: Path) -> None:
 
 @pytest.mark.long(only=True)
 def test_duplicates_of_an_at_least_once_run_are_found(audit: Audit, tmp_path: Path) -> None:
-    """Without transactions the killed worker's records are there twice, at these offsets."""
+    """Without transactions each of the killed worker's records is a duplicate at known offsets."""
     sequences = Sequences(audit.bootstrap, tmp_path)
     config = {**sequences.config(), "exactly.once.support": "requested", **PROVENANCE}
     with cluster_of(

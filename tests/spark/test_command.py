@@ -31,7 +31,7 @@ ORDER = SchemaBuilder.struct().name("com.example.Order").field("id", INT64_SCHEM
 
 @pytest.fixture(scope="module")
 def seed(kafka_broker: SharedBroker) -> Seed:
-    """Twenty numbers, the fifth twice."""
+    """A topic with twenty numbers, the fifth twice."""
     seed = seed_topic(kafka_broker.bootstrap_servers)
     seed.write([Record(f"n={n}".encode(), key=b"secret-key") for n in [*range(20), 5]])
     return seed
@@ -56,9 +56,9 @@ def start(seed: Seed, state: Path, *arguments: str) -> subprocess.Popen[str]:
 def test_a_run_leaves_its_whole_report(
     kafka_broker: SharedBroker, schema_registry_url: str, tmp_path: Path, spark: SparkSession
 ) -> None:
-    """report.json, NDJSON, Parquet and the page say the same; the exit code says it differs.
+    """JSON, NDJSON, Parquet and page of a report agree, and the exit code is 1 for a difference.
 
-    The values are Avro: the command adds Spark's jar for it and takes the registry of an option.
+    The values are Avro: the command adds Spark's jar for it and takes the registry from an option.
     """
     seed = seed_topic(kafka_broker.bootstrap_servers)
     with contextlib.closing(AvroConverter()) as avro:
@@ -97,7 +97,7 @@ def test_a_run_leaves_its_whole_report(
 
 
 def test_ctrl_c_cancels_and_leaves_no_jvm(seed: Seed, tmp_path: Path) -> None:
-    """Exit 130, and nothing that the command started lives on."""
+    """Ctrl-C ends the command with exit code 130, and every process that it started."""
     process = start(seed, tmp_path, "sequence", seed.topic, "--sequence", r"regex:n=(\d+)")
     assert process.stderr is not None
     for line in process.stderr:
@@ -113,7 +113,7 @@ def test_ctrl_c_cancels_and_leaves_no_jvm(seed: Seed, tmp_path: Path) -> None:
 
 
 def test_a_killed_command_takes_spark_with_it(seed: Seed, tmp_path: Path) -> None:
-    """kill -9 leaves no JVM either: it hangs on a pipe."""
+    """kill -9 of the command also ends the JVM, through a pipe."""
     process = start(seed, tmp_path, "sequence", seed.topic, "--sequence", r"regex:n=(\d+)")
     assert process.stderr is not None
     for line in process.stderr:
@@ -126,7 +126,7 @@ def test_a_killed_command_takes_spark_with_it(seed: Seed, tmp_path: Path) -> Non
 
 
 def test_the_driver_maps_the_archive(spark: SparkSession, spark_archive: SparkArchive) -> None:
-    """The option reaches the driver, and Java accepts the archive for its class path."""
+    """The driver gets the option, and Java accepts the archive for its class path."""
     gateway = SparkContext._gateway
     assert gateway is not None
     maps = Path(f"/proc/{gateway.proc.pid}/maps").read_text()

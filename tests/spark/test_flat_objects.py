@@ -1,4 +1,4 @@
-"""JSON objects that one regular expression reads have the tokens that the parsers give them."""
+"""JSON objects that one regular expression reads have the same tokens as parsed ones."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ RAW = (
 
 
 def line(randomness: random.Random) -> bytes:
-    """Return an object, most with plain members in order, some with one thing that is odd."""
+    """Return an object, most with plain members in order, some with one odd part."""
     names = [name for name in NAMES if randomness.random() < 0.8]
     values = [randomness.choice(PLAIN) for _ in names]
     odd = randomness.random()
@@ -75,7 +75,7 @@ def columns_of(names: Sequence[str], *, closed: bool) -> Columns:
 def tokens(
     spark: SparkSession, file: Path, columns: Columns, *, all_marked: bool
 ) -> list[tuple[Row, bytes]]:
-    """Return what is compared of each value, and the value."""
+    """Return the compared columns of each value, and the value."""
     frame = spark.read.parquet(file.as_uri())
     content = json_columns(frame, "json", columns, all_marked=all_marked)
     named = [column.alias(f"c{at}") for at, column in enumerate(content.columns)]
@@ -96,7 +96,7 @@ def written(directory: Path, values: Sequence[bytes | None]) -> Path:
 def test_flat_objects_have_the_tokens_of_the_parsers(
     spark: SparkSession, tmp_path: Path, seed: int, closed: bool
 ) -> None:
-    """Of random objects, and of texts that are none; most of the objects are not parsed."""
+    """Random objects and other texts have the parsers' tokens, and most objects are not parsed."""
     randomness = random.Random(seed)
     full = {name: number for number, name in enumerate(NAMES)}
     lines = [line(randomness) for _ in range(ROWS)]
@@ -111,7 +111,7 @@ def test_flat_objects_have_the_tokens_of_the_parsers(
 
 
 def test_objects_within_an_envelope_are_read(spark: SparkSession, tmp_path: Path) -> None:
-    """All that is before the object has to be that of the first value."""
+    """A value is flat only if all text before its object is that of the first value."""
     schema = b'{"schema":{"type":"struct","fields":[{"field":"payload"}]},"payload":'
     flat = [schema + each for each in (b'{"a":1,"b":"x"}}', b'{"b":"y"} } ', b"{}}")]
     others = [
@@ -130,14 +130,14 @@ def test_objects_within_an_envelope_are_read(spark: SparkSession, tmp_path: Path
 def test_an_object_in_another_envelope_is_parsed(
     spark: SparkSession, tmp_path: Path, first: bytes
 ) -> None:
-    """One with a member twice, or without a schema."""
+    """Values are parsed if the first envelope has a repeated member or no schema."""
     frame = spark.read.parquet(written(tmp_path, [first]).as_uri())
     _, found = with_flat_objects(frame, ["a"], closed=True, within="payload")
     assert found.names == ()
 
 
 def test_plain_values_are_not_parsed(spark: SparkSession, tmp_path: Path) -> None:
-    """An object with one of them is flat."""
+    """An object with any plain value is flat."""
     values = [f'{{"a":{value}}}'.encode() for value in PLAIN if value != "null"]
     read, flat = with_flat_objects(
         spark.read.parquet(written(tmp_path, values).as_uri()), ["a"], closed=True
@@ -146,7 +146,7 @@ def test_plain_values_are_not_parsed(spark: SparkSession, tmp_path: Path) -> Non
 
 
 def test_many_members_are_read(spark: SparkSession, tmp_path: Path) -> None:
-    """As many as the expression takes; with more members the parsers read all."""
+    """The expression reads up to MOST_FLAT members; parsers read objects with more."""
     for count in (MOST_FLAT, MOST_FLAT + 1):
         names = [f"column_{number}" for number in range(count)]
         text = json.dumps({name: f"{name}, é" for name in names}).encode()
@@ -159,7 +159,7 @@ def test_many_members_are_read(spark: SparkSession, tmp_path: Path) -> None:
 def test_members_that_the_first_object_lacks_have_a_place(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Behind the one before them among the known ones."""
+    """A known member that the first object lacks is read after the known one before it."""
     values = [b'{"a":1,"c":3}', b'{"a":1,"b":2,"c":3,"d":4}']
     frame = spark.read.parquet(written(tmp_path, values).as_uri())
     read, flat = with_flat_objects(frame, ["a", "b", "c", "d"], closed=True)

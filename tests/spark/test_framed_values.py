@@ -1,4 +1,4 @@
-"""Values whose schemas a registry keeps: decoded, compared, and told when they do not parse."""
+"""Values whose schemas a registry keeps: decoded, compared, and reported if they do not parse."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_avro_is_compared_with_parquet_of_the_same_data(
     registries: dict[str, object],
     tmp_path: Path,
 ) -> None:
-    """Two versions of a schema; a missing and a changed row are found, what does not parse told."""
+    """Two versions of a schema are decoded; missing, changed and unparsable values are reported."""
     seed = seed_topic(audit.bootstrap)
     avro = converter(AvroConverter)
     structs = [old(n) for n in range(40)] + [new(n) for n in range(40, 100)]
@@ -150,7 +150,7 @@ def test_avro_is_compared_with_parquet_of_the_same_data(
 def test_names_of_directories_are_texts_beside_avro(
     audit: Audit, converter: Make, registries: dict[str, object], tmp_path: Path
 ) -> None:
-    """Spark makes the number 7 of `note=07`."""
+    """The directory `note=07` is the text 07, although Spark would make the number 7."""
     seed = seed_topic(audit.bootstrap)
     struct = Struct(FIRST).put("id", 5).put("note", "07")
     avro = converter(AvroConverter)
@@ -166,7 +166,7 @@ def test_names_of_directories_are_texts_beside_avro(
 def test_times_of_day_keep_their_unit(
     audit: Audit, schema_registry_url: str, registries: dict[str, object], tmp_path: Path
 ) -> None:
-    """A thousand microseconds are no second, as a thousand milliseconds are."""
+    """Times of day are compared by their unit: 1000 ms differ from 1000 µs."""
     seed = seed_topic(audit.bootstrap)
     fields: list[dict[str, object]] = [{"name": "id", "type": "long"}]
     for name, kind, unit in (("m", "int", "millis"), ("u", "long", "micros")):
@@ -192,7 +192,7 @@ def test_times_of_day_keep_their_unit(
 def test_members_of_avro_values_are_numbers_and_keys(
     audit: Audit, converter: Make, registries: dict[str, object]
 ) -> None:
-    """sequence, duplicates and the key of an upsert find them whatever the version."""
+    """A member of a value is found by its name in each version of the schema."""
     seed = seed_topic(audit.bootstrap)
     avro = converter(AvroConverter)
     structs = [old(n) for n in (1, 2, 3)] + [new(n) for n in (5, 6, 6)]
@@ -204,7 +204,7 @@ def test_members_of_avro_values_are_numbers_and_keys(
     assert answer.intervals("missing") == {(None, 4, 4)}
     assert answer.places("repeated") == {frozenset({(0, 4), twice})}
     assert answer.places("unparsable") == {frozenset({strange})}
-    # A text is another identity than the number of the same digits, in a schema without a number.
+    # The text "1" is another identity than the number 1.
     struct = Struct(TEXTUAL).put("id", "1")
     seed.write([Record(avro.from_connect_data(unique_name("text"), [], TEXTUAL, struct))])
     answer = audit.run("duplicates", **asked, identity="avro:id")
@@ -218,17 +218,14 @@ def test_members_of_avro_values_are_numbers_and_keys(
     answer = audit.run("completeness", tiers=tiers, registries=registries)
     [bucket] = answer.outcome.series["buckets"]
     assert (bucket["time"], list(bucket["rows"])) == ("2026-03-04 05:00", [1, 1])
-    # Six without a time, and the one that does not parse, in each tier.
+    # In each tier six records without a time, and the one that does not parse.
     assert [each.count for each in answer.of("unparsable")] == [14]
 
 
 def test_the_last_version_of_each_key_is_found_in_avro(
     audit: Audit, converter: Make, registries: dict[str, object], tmp_path: Path
 ) -> None:
-    """Against JSON lines: members by name, whatever their order.
-
-    The tail is read first and names another schema than the records before it.
-    """
+    """Last versions in Avro are compared with JSON lines, also if the tail has another schema."""
     seed = seed_topic(audit.bootstrap)
     avro = converter(AvroConverter)
     structs = [old(n) for n in range(20)] + [old(3).put("note", "again"), old(5)]
@@ -258,7 +255,7 @@ def test_the_last_version_of_each_key_is_found_in_avro(
 def test_a_key_of_json_schema_may_be_a_member_that_is_not_compared(
     audit: Audit, converter: Make, registries: dict[str, object], tmp_path: Path
 ) -> None:
-    """Each key's last version against JSON lines."""
+    """A key may be a member of JSON Schema values that is not among the compared columns."""
     seed = seed_topic(audit.bootstrap)
     framed = converter(JsonSchemaConverter)
     structs = [old(n) for n in range(20)] + [old(3).put("note", "again")]
@@ -285,7 +282,7 @@ def test_a_key_of_json_schema_may_be_a_member_that_is_not_compared(
 def test_formats_of_the_registry_are_compared_with_each_other(
     audit: Audit, converter: Make, registries: dict[str, object]
 ) -> None:
-    """Avro, and JSON Schema's JSON behind its frame; ids and bytes differ, the values do not."""
+    """Avro and JSON Schema values are compared by value, although ids and bytes differ."""
     one, other = seed_topic(audit.bootstrap), seed_topic(audit.bootstrap)
     avro, framed = converter(AvroConverter), converter(JsonSchemaConverter)
     for seed, kind, numbers in (
@@ -306,7 +303,7 @@ def test_formats_of_the_registry_are_compared_with_each_other(
 def test_schemas_may_refer_to_others(
     audit: Audit, schema_registry_url: str, registries: dict[str, object], tmp_path: Path
 ) -> None:
-    """The registry is asked for referenced schemas, too."""
+    """A schema that refers to another one is decoded with it."""
     name = unique_name("place").replace("-", "_")
     place = {
         "type": "record", "name": name, "namespace": "com.example",

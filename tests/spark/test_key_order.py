@@ -1,4 +1,4 @@
-"""The order of each key in two topics: what comes late is found, and nothing else is."""
+"""The order of each key in two topics: late records are found, and no others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.audits.seeding import Record, Seed, seed_topic
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
 Told = tuple[str | None, str]
-"""Key and value."""
+"""Key and value, in the order of a topic."""
 
 
 def records(told: Sequence[Told], *, partition: int = 0) -> list[Record]:
@@ -46,22 +46,18 @@ def topics(
 
 
 def late(answer: Answer) -> list[tuple[int | None, ...]]:
-    """Offsets of both copies."""
+    """Return the offsets of both copies of each late record."""
     return [tuple(copy.offset for copy in found.copies) for found in answer.of("disorder")]
 
 
 def test_a_record_that_comes_after_its_successor_is_late(audit: Audit) -> None:
-    """Only within its key: others may overtake. Both copies are named with the key.
-
-    A switch goes on, off, on, off: the same records in another order are late, too, also in another
-    partition. A key in two partitions has no order.
-    """
+    """A record is late after a later one of its key; equal records are paired copy by copy."""
     told: list[Told] = [(f"k{n % 7}", f"v{n}") for n in range(300)]
     moved = [*told[:50], *told[51:60], told[50], *told[60:]]
     same: list[Told] = [("t", "on"), ("t", "off")] * 3
     switched: list[Told] = [("s", "on"), ("s", "off")] * 3
     changed: list[Told] = [("s", each) for each in ("on", "off", "off", "on", "on", "off")]
-    # An abort in between parts the offsets of both sides.
+    # An aborted record between them makes the offsets of both sides differ.
     origin, mirror = topics(audit, [*told, *same, *switched], moved[:20], partitions=2)
     mirror.write(records([("k1", "aborted")]), outcome="abort")
     places = mirror.write(records([*moved[20:], *same]))
@@ -87,10 +83,7 @@ def test_a_record_that_comes_after_its_successor_is_late(audit: Audit) -> None:
 
 
 def test_other_keys_may_overtake(audit: Audit) -> None:
-    """Another interleaving of keys is the same order of each.
-
-    Records without a key have no order: a run that cannot check them does not agree.
-    """
+    """Keys may alternate in another way, but records without a key leave the answer open."""
     told: list[Told] = [(key, f"{key}{n}") for n in range(40) for key in "abc"]
     sorted_ = sorted(told, key=lambda each: (each[0] or "", int(each[1][1:])))
     answer = compare(audit, *topics(audit, told, sorted_))
@@ -102,7 +95,7 @@ def test_other_keys_may_overtake(audit: Audit) -> None:
 
 
 def test_equal_records_in_several_partitions_have_no_order(audit: Audit) -> None:
-    """They are in no pair, so a run that finds the others in order does not agree."""
+    """Equal records in several partitions are not paired, so the run does not agree."""
     seeds = [seed_topic(audit.bootstrap, partitions=2) for _ in range(2)]
     for seed in seeds:
         for partition in (0, 1):
@@ -114,10 +107,7 @@ def test_equal_records_in_several_partitions_have_no_order(audit: Audit) -> None
 
 
 def test_missing_and_repeated_records_are_not_late(audit: Audit) -> None:
-    """A copy that came again later follows everything; the first copies are in order.
-
-    Of equal records the first is lost.
-    """
+    """A later copy is repeated, and a lost first copy is missing: neither is late."""
     told: list[Told] = [("k", f"v{n}") for n in range(20)]
     delivered = [*told[:5], *told[6:12], *told[2:5], *told[12:]]
     equal: list[Told] = [("e", "a"), ("e", "b"), ("e", "a"), ("e", "c")]
@@ -131,10 +121,7 @@ def test_missing_and_repeated_records_are_not_late(audit: Audit) -> None:
 
 @pytest.mark.long(only=True)
 def test_an_oracle_agrees_over_chunks(audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Random moves, with chunks of four offsets, against a plain loop over the right side.
-
-    Each of twenty seeds is a key, whose records are moved by it.
-    """
+    """Random moves are judged as by a plain loop, in windows of four offsets."""
     monkeypatch.setattr(key_order, "CHUNK_BITS", 2)
     randomness = random.Random(7)
     told: list[Told] = [(randomness.choice("ab"), randomness.choice("xyz")) for _ in range(60)] + [
@@ -152,7 +139,7 @@ def test_an_oracle_agrees_over_chunks(audit: Audit, monkeypatch: pytest.MonkeyPa
 
 
 def expected(told: Sequence[Told], moved: Sequence[Told]) -> list[tuple[int, int]]:
-    """Pair the k-th copies, then go along the right side."""
+    """Return the late records, from the k-th copies as pairs in the order of the right side."""
     turns: Counter[Told] = Counter()
     where: dict[tuple[Told, int], int] = {}
     for offset, each in enumerate(told):

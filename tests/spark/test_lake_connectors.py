@@ -63,7 +63,7 @@ def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
 def test_files_agree_with_the_topic_between_them(
     audit: Audit, kafka_broker: SharedBroker, agents: Agents, tmp_path: Path
 ) -> None:
-    """But for a file that is lost, whatever its directory."""
+    """Both sides agree with the topic, except for the rows of a lost file in a directory."""
     broker, topic = kafka_broker.bootstrap_servers, unique_name("lake")
     create_topics(broker, [topic], partitions=2)
     incoming, lake = tmp_path / "in", tmp_path / "lake"
@@ -120,10 +120,7 @@ def test_files_agree_with_the_topic_between_them(
 def test_csv_and_an_iceberg_table_in_s3_agree_with_the_topic(
     audit: Audit, kafka_broker: SharedBroker, agents: Agents, tmp_path: Path
 ) -> None:
-    """Texts are compared as numbers and times; a table is read by Iceberg's own library.
-
-    Rows that were deleted from the table are found.
-    """
+    """CSV texts are compared as numbers and times, and deleted rows of Iceberg are found."""
     broker, topic = kafka_broker.bootstrap_servers, unique_name("lake")
     create_topics(broker, [topic], partitions=2)
     write(tmp_path / "rows.parquet", range(200))

@@ -1,4 +1,4 @@
-"""What was not read, or is another value, is said: no part of a side is left out in silence."""
+"""Values that an audit cannot read, or would change, are reported and not left out."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def table(path: Path, *statements: str) -> TableSide:
 def test_rows_whose_position_has_no_order_are_not_left_out(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """A time of another form is null in Spark, as that of a row that no source reads."""
+    """A time of another form is refused: as null it would look like a row that is never read."""
     side = table(
         tmp_path / "a.db",
         "CREATE TABLE t (id INTEGER, changed TIMESTAMP)",
@@ -84,7 +84,7 @@ def test_rows_whose_position_has_no_order_are_not_left_out(
 
 
 def test_a_night_keeps_rows_whose_place_is_null(spark: SparkSession) -> None:
-    """They are of no record, and no earlier night has seen them."""
+    """Rows without a place in Kafka belong to no earlier night, so they are compared."""
     row = {"of": "kafka", "keys": ["t", "p", "o"]}
     asked = read_spec(
         {
@@ -109,7 +109,7 @@ def test_a_night_keeps_rows_whose_place_is_null(spark: SparkSession) -> None:
 
 
 def test_values_that_differ_at_their_end_differ(spark: SparkSession) -> None:
-    """A line end behind a text makes another text; no digit of a number is cut off."""
+    """A line end behind a text, and the last digit of a long number, make a difference."""
     cases = [
         ("date", "2026-01-01", "2026-01-01\n"),
         ("timestamp", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z\n"),
@@ -132,7 +132,7 @@ def test_values_that_differ_at_their_end_differ(spark: SparkSession) -> None:
 
 
 def test_values_that_another_database_may_round_are_refused(spark: SparkSession) -> None:
-    """Spark reads Oracle's NUMBER with ten digits behind the point, and times in microseconds."""
+    """Oracle's NUMBER and times beyond microseconds are refused, because Spark would round them."""
     frame = spark.createDataFrame([], "id decimal(18,2), n decimal(38,10)")
     with pytest.raises(NotAuditable, match="may round the numbers of n in t"):
         exact_rows(lambda _: frame, "jdbc:oracle:thin:@h:1521/d", "t", "UTC")
@@ -154,7 +154,7 @@ def test_values_that_another_database_may_round_are_refused(spark: SparkSession)
 
 
 def test_columns_of_either_side_are_compared(spark: SparkSession) -> None:
-    """A column that only the second side has was left out."""
+    """A column that only one of two sides has is an error."""
     one, other = (spark.createDataFrame([], f"a int, {name} int") for name in "bc")
     for frames in ((one, one.select("a")), (one.select("a"), one), (one, other)):
         with pytest.raises(ReconcileError, match="there is no column"):
@@ -165,7 +165,7 @@ def test_columns_of_either_side_are_compared(spark: SparkSession) -> None:
 def test_columns_of_some_files_only_are_columns(
     spark: SparkSession, tmp_path: Path, form: str
 ) -> None:
-    """Spark takes the columns of one file otherwise."""
+    """A column of only some files is compared, although Spark reads the schema of one file."""
     for number, columns in enumerate(("1 AS a", "1 AS a, 2 AS b", "1 AS a")):
         rows = spark.range(1).selectExpr(*columns.split(", "))
         rows.coalesce(1).write.format(form).save(str(tmp_path / f"rows/{number}"))

@@ -1,4 +1,4 @@
-"""Connect's internal topics: faults of offsets and of who wrote them, on a real broker."""
+"""Faults of offsets and of their writers in Connect's internal topics, on a real broker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.servers.kafka import SharedBroker
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
-# No segment ends, so nothing is removed: these records are old, and the broker compacts at once.
+# Segments never end, so that the broker does not compact these old records at once.
 COMPACT = {"cleanup.policy": "compact", "segment.ms": str(100 * 365 * 86_400_000)}
 START_MS = 1_760_000_400_000
 
@@ -70,7 +70,7 @@ def statuses(audit: Audit) -> Seed:
 
 
 def test_histories_of_source_offsets_are_judged(audit: Audit, worker: Seed, config: Seed) -> None:
-    """A regression, a reset, an orphan and a copy that is ahead, each at its records."""
+    """A regression, a reset, an orphan and a copy that is ahead are found at their records."""
     own = seed_topic(audit.bootstrap, config=COMPACT)
     config.write([*configured("fine"), *configured("left"), Record(None, key=b"connector-left")])
     worker.write([offset("fine", "a", 10), offset("fine", "a", 20), offset("fine", "b", 5)])
@@ -98,7 +98,7 @@ def test_histories_of_source_offsets_are_judged(audit: Audit, worker: Seed, conf
 def test_two_tasks_at_one_source_partition_are_found_and_named(
     audit: Audit, worker: Seed, config: Seed, statuses: Seed
 ) -> None:
-    """Offsets that go back and forth; which tasks were told of the file, and who held them."""
+    """Alternating offsets are one finding with the tasks that share the file and their holders."""
     config.write(configured("twice", {"files": "a,b"}, {"files": "b,c"}))
     statuses.write([status("task-twice-0", "RUNNING", "one:8083", 3)])
     statuses.write([status("task-twice-1", "RUNNING", "two:8083", 3)])
@@ -123,7 +123,7 @@ def test_two_tasks_at_one_source_partition_are_found_and_named(
 def test_a_worker_that_missed_a_rebalance_is_found_by_its_reports(
     audit: Audit, worker: Seed, config: Seed, statuses: Seed
 ) -> None:
-    """The report with the older generation proves it; its late commit names it."""
+    """A report in an older generation proves a double run, and the regression names that worker."""
     config.write(configured("c", {"file": "a"}))
     reports = statuses.write(
         [
@@ -150,7 +150,7 @@ def test_a_worker_that_missed_a_rebalance_is_found_by_its_reports(
 def test_offsets_set_while_a_connector_was_stopped_are_not_a_loss(
     audit: Audit, worker: Seed, config: Seed, statuses: Seed
 ) -> None:
-    """Offsets set back over REST are a note; the same while its task runs is a regression."""
+    """An offset that is set back while the connector is stopped is a note, not a regression."""
     config.write(configured("c", {"file": "a"}))
     reports = [
         status("connector-c", "RUNNING", "w:8083", 1, at_s=0),
@@ -173,7 +173,7 @@ def test_offsets_set_while_a_connector_was_stopped_are_not_a_loss(
 
 
 def test_an_offset_in_two_partitions_is_found(audit: Audit, worker: Seed) -> None:
-    """Another partitioner left a copy that compaction never removes."""
+    """An offset in two partitions is an error, because compaction never removes the stray copy."""
     [kept] = worker.write([offset("c", "a", 5)])
     record = offset("c", "a", 3)
     [stray] = worker.write([Record(record.value, key=record.key, partition=1)])
@@ -183,7 +183,7 @@ def test_an_offset_in_two_partitions_is_found(audit: Audit, worker: Seed) -> Non
 
 
 def test_an_empty_offsets_topic_proves_nothing(audit: Audit, worker: Seed) -> None:
-    """Likely it is not the topic that the workers use."""
+    """An empty offsets topic is unknown, because workers probably use another one."""
     answer = audit.run("offsets", offsets={"worker": worker.topic})
     assert answer.verdict is Verdict.UNKNOWN
 
@@ -198,7 +198,7 @@ def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
 
 
 def internal_topics() -> dict[str, str]:
-    """Topics of the test's own, as a spec names them."""
+    """Return names of the test's own topics, as a spec names them."""
     return {kind: unique_name(kind) for kind in ("worker", "config", "status")}
 
 
@@ -214,7 +214,7 @@ def properties_of(topics: dict[str, str]) -> dict[str, str]:
 def test_an_operators_changes_over_rest_are_distinguished_from_faults(
     audit: Audit, agents: Agents, tmp_path: Path
 ) -> None:
-    """Read, stopped, set back, read again, stopped, reset, deleted: notes only, each once."""
+    """Offsets that an operator changes over REST are notes, one for each change."""
     topics = internal_topics()
     agent = agents.start(properties=properties_of(topics))
     file, name, other = tmp_path / "in.txt", unique_name("lines"), unique_name("left")
@@ -242,7 +242,7 @@ def test_an_operators_changes_over_rest_are_distinguished_from_faults(
     stop()
     assert agent.call("DELETE", f"{path}/offsets").status == 200
     assert agent.call("DELETE", f"/connectors/{other}").status == 204
-    # A commit has succeeded before its markers are written: readers do not see it yet.
+    # A commit succeeds before its markers are written, so readers may not see it yet.
     ranges = {"topics": list(topics.values())}
     eventually(lambda: not audit.run("ranges", **ranges).of("open-transaction"), WAIT_S)
     answer = audit.run("offsets", offsets=topics)
@@ -254,7 +254,7 @@ def test_an_operators_changes_over_rest_are_distinguished_from_faults(
 
 
 def test_a_worker_that_died_leaves_no_fault(audit: Audit, tmp_path: Path) -> None:
-    """Its task went on elsewhere from the last commit; that it was taken over is counted."""
+    """A task that continues elsewhere from the last commit counts as a takeover, not a fault."""
     topics, sequences = internal_topics(), Sequences(audit.bootstrap, tmp_path)
     path = "/connectors/numbers/offsets"
     with cluster_of(2, audit.bootstrap, tmp_path, properties_of(topics)) as cluster:

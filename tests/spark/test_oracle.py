@@ -1,4 +1,4 @@
-"""Spark's answers against plain Python on random histories, many of them in one question."""
+"""Spark's answers against plain Python, on many random histories at once."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ FEW = settings(
     deadline=None,
     suppress_health_check=list(HealthCheck),
     derandomize=True,
-    # Spark takes seconds for an example: a failure is shown as it was found.
+    # An example takes Spark seconds, so failures are not shrunk.
     phases=(Phase.explicit, Phase.generate),
 )
 Row = tuple[str, str, int, int, int]
 """group, topic, partition, offset, sequence"""
 
-# Small numbers collide; far ones cross buckets and chunks.
+# Small numbers collide; distant ones cross buckets and chunks.
 SEQUENCES = st.one_of(
     st.integers(-70, 200), st.integers(262_100, 262_200), st.integers(-600_000, 600_000)
 )
@@ -42,7 +42,7 @@ HISTORIES = st.lists(st.one_of(STEADY, WILD), min_size=20, max_size=40)
 
 
 def rows_of(histories: Iterable[list[tuple[int, int]]]) -> list[Row]:
-    """Give every history a group and topic of its own, and offsets with gaps after each third."""
+    """Return histories with a group and topic each, and an offset gap after each third record."""
     rows: list[Row] = []
     for number, history in enumerate(histories):
         ends: dict[int, int] = defaultdict(int)
@@ -70,7 +70,7 @@ FOLDS: dict[str, Callable[[DataFrame], DataFrame]] = {
 def test_gaps_copies_and_order_are_those_of_the_oracle(
     spark: SparkSession, fold: str, histories: list[list[tuple[int, int]]]
 ) -> None:
-    """Missing intervals, repeated numbers and disordered records, group by group."""
+    """Gaps, repeated numbers and disordered records of each group are those of the oracle."""
     rows = rows_of(histories)
     numbers = frame(spark, rows)
     with pytest.MonkeyPatch.context() as patch:
@@ -87,7 +87,7 @@ def test_gaps_copies_and_order_are_those_of_the_oracle(
     suspects = numbered.unproven(folded)
     late = {tuple(row) for row in numbered.disordered(numbers, suspects).collect()}
     if fold == "sorted":
-        # Nothing else is asked where no record comes after a higher number.
+        # Only groups with doubtful masks may have disordered records.
         doubtful = {row.group for row in folded.where("doubtful").collect()}
         assert doubtful >= {group for group, *_ in late}
     folded.unpersist()
@@ -113,7 +113,7 @@ def missing(present: set[int]) -> set[Interval]:
 
 
 def disordered(rows: list[Row]) -> set[Row]:
-    """First copies that come after a higher number of their partition."""
+    """Return the first copies that come after a higher number of their partition."""
     highest: dict[tuple[str, int], int] = {}
     seen: set[tuple[str, int, int]] = set()
     late: set[Row] = set()
@@ -147,10 +147,7 @@ def test_the_difference_of_multisets_is_that_of_the_oracle(
     common: list[bytes],
     strange: tuple[list[bytes | None], list[bytes | None]],
 ) -> None:
-    """Null and empty differ; rows beyond the committed offset may be there or not.
-
-    Rows that do not parse are counted, and compared as others are.
-    """
+    """The difference is the oracle's: null is not empty, rows beyond the offset are optional."""
     left = [(value, False) for value in [*committed, *common]]
     left += [(value, True) for value in beyond]
     right = [(value, False) for value in [*there, *common]]
@@ -212,7 +209,7 @@ def _oracle(
 
 @given(st.sets(st.integers(-200, 200)))
 def test_the_oracle_of_gaps_agrees_with_runs(numbers: set[int]) -> None:
-    """The oracle itself: what lies between runs is missing."""
+    """The oracle's missing numbers are those between runs."""
     runs = runs_of(sorted(numbers))
     between = {Interval(one.last + 1, other.first - 1) for one, other in itertools.pairwise(runs)}
     assert missing(numbers) == between

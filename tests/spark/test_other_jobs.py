@@ -1,4 +1,4 @@
-"""Completeness, and compares of other sides, on a real broker."""
+"""Completeness, and compares of further kinds of sides, on a real broker."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ HOUR_MS = 3_600_000
 
 
 def span_starts(*hours: int) -> list[int]:
-    """Hours as ms since the epoch: the current one is 0."""
+    """Return the starts of hours in ms since the epoch; 0 is the current hour."""
     now_ms = int(time.time() * 1000)
     return [(now_ms // HOUR_MS + hour) * HOUR_MS for hour in hours]
 
 
 def test_spans_with_fewer_rows_are_found(audit: Audit, tmp_path: Path) -> None:
-    """The second tier lacks two rows of an hour that has ended, and one of an hour to come."""
+    """Missing rows are an error in an hour that has ended, and a note in a later one."""
     first = seed_topic(audit.bootstrap)
-    # The broker refuses times that are more than an hour ahead.
+    # The broker refuses timestamps that are more than an hour ahead.
     soon = int(time.time() * 1000) + HOUR_MS // 2
     times = [start + n for start in (*span_starts(-3, -2), soon) for n in range(10)]
     first.write([Record(b"x", timestamp_ms=at) for at in times])
@@ -63,10 +63,7 @@ def test_spans_with_fewer_rows_are_found(audit: Audit, tmp_path: Path) -> None:
 def test_what_may_be_elsewhere_excuses_a_difference(
     audit: Audit, tmp_path: Path, hour: int, lost: int, verdict: Verdict
 ) -> None:
-    """All rows lie in one span: half of them are lost once it has ended, until then unknown.
-
-    Times without a date are counted, whatever their size: lost rows may be among them.
-    """
+    """Missing rows are unknown before the span has ended, or if rows without a date may be them."""
     [start] = span_starts(hour)
     tiers = []
     for name, rows in (("all", 100), ("part", 100 - lost)):
@@ -86,7 +83,7 @@ def test_what_may_be_elsewhere_excuses_a_difference(
 def test_times_of_a_table_are_those_of_its_zone_and_of_the_run(
     audit: Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A span has ended if it had when the run began: a table may be copied long before it ends."""
+    """A span is judged at the time when the run began, as copying a table may take longer."""
     file, database = tmp_path / "tier.jsonl", tmp_path / "tier.db"
     file.write_text('{"at":"2026-01-01T00:30:00Z"}\n' * 2)
     tiers = [
@@ -115,7 +112,7 @@ def test_times_of_a_table_are_those_of_its_zone_and_of_the_run(
 
 
 def test_lines_and_dead_letters_are_those_of_the_records(audit: Audit, tmp_path: Path) -> None:
-    """A carriage return is one of the value; a letter that names another connector is another's."""
+    """A carriage return belongs to the value; another connector's dead letter does not count."""
     seed, letters = seed_topic(audit.bootstrap), seed_topic(audit.bootstrap)
     seed.write([Record(value) for value in (b"a\r", b"b", b"c", b"d", b"e\n\rf\n")])
     named = "__connect.errors.connector.name"
@@ -139,7 +136,7 @@ def test_lines_and_dead_letters_are_those_of_the_records(audit: Audit, tmp_path:
 
 
 def test_topics_of_two_clusters_are_compared(audit: Audit) -> None:
-    """Each side is read from the cluster that it names, never from another; keys count too."""
+    """Each side is read from its own cluster, and keys are compared."""
     clusters = {
         "main": {"bootstrap": "127.0.0.1:1"},
         "near": {"bootstrap": audit.bootstrap},
@@ -164,7 +161,7 @@ def test_topics_of_two_clusters_are_compared(audit: Audit) -> None:
 def test_a_copy_on_the_disks_of_executors_is_refused(
     audit: Audit, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Executors write the copy of a table: one that this machine lacks is no empty table."""
+    """A copied table that this machine cannot see is refused, instead of read as empty."""
     url, driver = "jdbc:derby:memory:far;create=true", "org.apache.derby.jdbc.EmbeddedDriver"
     frame = spark.createDataFrame([(1,)], "id bigint")
     frame.write.jdbc(url, "SINKS", mode="overwrite", properties={"driver": driver})
@@ -181,7 +178,7 @@ def test_a_copy_on_the_disks_of_executors_is_refused(
 
 @pytest.mark.long(only=True)
 def test_a_table_is_compared_over_jdbc(audit: Audit, spark: SparkSession) -> None:
-    """An upserting sink: the last version of each key, in the columns of the table."""
+    """The last version of each key is compared with the columns of a table over JDBC."""
     url, driver = "jdbc:derby:memory:sinks;create=true", "org.apache.derby.jdbc.EmbeddedDriver"
     rows = [(n, None if n == 3 else f"v{n}") for n in range(50) if n != 20]
     rows[7] = (7, "stale")
@@ -204,7 +201,7 @@ def test_a_table_is_compared_over_jdbc(audit: Audit, spark: SparkSession) -> Non
 
 
 def test_a_table_under_the_scheme_of_mariadb_has_its_values(audit: Audit, tmp_path: Path) -> None:
-    """Spark knows the quotes of columns under MySQL's scheme only."""
+    """A MariaDB address has the right values, although Spark knows only MySQL's quotes."""
     seed = seed_topic(audit.bootstrap)
     seed.write([Record(json.dumps({"id": n, "note": f"v{n}"}).encode()) for n in range(5)])
     properties = tmp_path / "table.properties"

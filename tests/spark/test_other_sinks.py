@@ -1,4 +1,4 @@
-"""Sinks of other projects, found by their configuration, and faults that their reports describe."""
+"""Sinks of other projects, found by their configuration, with faults from their issue reports."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
 def test_a_table_of_debeziums_sink_agrees_until_a_row_is_lost_changed_or_doubled(
     audit: Audit, kafka_broker: SharedBroker, agents: Agents, tmp_path: Path
 ) -> None:
-    """The connector runs as it is, and its config alone says where the rows are."""
+    """The real connector's config is enough to find its table and all its differences."""
     broker, topic = kafka_broker.bootstrap_servers, unique_name("Shop.Orders").replace("-", "_")
     create_topics(broker, [topic])
     produce(broker, topic, *enveloped(ROWS))
@@ -137,7 +137,7 @@ def test_a_table_of_debeziums_sink_agrees_until_a_row_is_lost_changed_or_doubled
 
 
 def spec_of(config: Config, topic: str, properties: Path | None = None) -> dict[str, Any]:
-    """Return what `topic-sink` compares for a connector whose jar is not to be had here."""
+    """Return the spec of `topic-sink` for a connector whose jar is not available here."""
     resolve = resolver(config, SINKS)
     assert resolve is not None
     found = resolve(Audited(name="c", config=config, topics=[topic], offsets=[]))
@@ -160,7 +160,7 @@ def keys(tmp_path: Path) -> Path:
 
 
 def json_lines(file: Path, rows: list[dict[str, Any]]) -> None:
-    """Write an object as JsonFormat with s3.compression.type=gzip does."""
+    """Write an object as JsonFormat does with s3.compression.type=gzip."""
     text = "".join(
         f"{json.dumps(row, ensure_ascii=False, separators=(',', ':'))}\n" for row in rows
     )
@@ -213,7 +213,7 @@ def test_objects_of_confluents_s3_sink_agree_until_one_is_lost(
     format_class: str,
     write: Callable[[Path, list[dict[str, Any]]], None],
 ) -> None:
-    """Objects are laid out as its documents say: topic, partition, offset of the first record."""
+    """Objects under the names that the sink documents agree, until one is lost."""
     broker, topic, bucket = kafka_broker.bootstrap_servers, unique_name("orders"), s3.new_bucket()
     create_topics(broker, [topic])
     produce(broker, topic, *enveloped(ROWS))
@@ -263,10 +263,7 @@ def test_lines_of_aivens_s3_sink_differ_where_they_were_changed(
     values: list[bytes | None],
     line_of: Callable[[bytes | None], bytes],
 ) -> None:
-    """Values are in Base64, or each in an object; bare values, cut lines, more members differ.
-
-    A name without an ending is one of a file that gzip has packed, too.
-    """
+    """Changed lines differ, in Base64 and in envelopes, also in a gzip file without an ending."""
     broker, topic, bucket = kafka_broker.bootstrap_servers, unique_name("logs"), s3.new_bucket()
     create_topics(broker, [topic])
     produce(broker, topic, *values)
@@ -330,7 +327,7 @@ def iceberg(kafka_broker: SharedBroker, tmp_path: Path) -> dict[str, Any]:
 def test_a_table_of_apaches_iceberg_sink_agrees_until_rows_are_lost(
     audit: Audit, kafka_broker: SharedBroker, agents: Agents, tmp_path: Path
 ) -> None:
-    """The connector runs as it is, from its jar, with a catalog that asks for a token."""
+    """The real connector's table is audited through a catalog that requires a token."""
     broker, topic, control = kafka_broker.bootstrap_servers, unique_name("e"), unique_name("c")
     create_topics(broker, [topic, control])
     produce(broker, topic, *(json.dumps({"id": n, "name": f"n{n}"}).encode() for n in range(500)))
@@ -384,7 +381,7 @@ def test_a_table_of_apaches_iceberg_sink_agrees_until_rows_are_lost(
 def test_a_data_file_that_a_table_names_twice_is_found(
     audit: Audit, table: Table, iceberg: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Sinks add a file again when a commit that had succeeded is repeated after a time-out."""
+    """Rows are repeated if a sink adds a file twice, as after a commit that seemed to time out."""
     file = tmp_path / "data.parquet"
     pq.write_table(events(range(5, 10)), file)
     table.append(events(range(5)))
@@ -400,7 +397,7 @@ def test_a_data_file_that_a_table_names_twice_is_found(
 def test_rows_of_files_that_were_never_committed_are_missing(
     audit: Audit, table: Table, iceberg: dict[str, Any]
 ) -> None:
-    """A worker died between its files, whose offsets are committed, and the table's commit."""
+    """Rows in files without a commit are missing, although their offsets are committed."""
     table.append(events(range(7)))
     before = table.metadata_location
     orphan = Path(before.removeprefix("file://")).parents[1] / "data" / "orphan.parquet"
@@ -412,7 +409,7 @@ def test_rows_of_files_that_were_never_committed_are_missing(
 def test_tables_of_one_name_are_read_from_their_own_stores_and_catalogs(
     audit: Audit, s3: S3Server, keys: Path, iceberg: dict[str, Any], tmp_path: Path
 ) -> None:
-    """One after the other in a Spark that goes on, and both in one audit."""
+    """Tables of one name in two stores and catalogs are kept apart, in turn and in one audit."""
     with running_s3() as other:
         bucket = s3.new_bucket()
         (other.files / bucket).mkdir()

@@ -1,4 +1,4 @@
-"""Random rows in sinks with types, and known changes: the audit answers as the reference does."""
+"""Random rows in typed sinks with known changes, judged as by a reference."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 SEEDS: Sequence[Sequence[int]] = (
     [[seed] for seed in range(500)] if LONG else [range(0, 8, 2), range(1, 8, 2)]
 )
-"""Those of one audit: each audit takes Spark seconds."""
+"""Seeds by audit: each audit takes Spark seconds."""
 ROWS = 30
 EPOCH = datetime(2024, 1, 1, tzinfo=UTC)
 COLUMNS: Mapping[str, tuple[Any, str, Callable[[random.Random], object]]] = {
@@ -60,7 +60,7 @@ LOST: Mapping[str, Sequence[object]] = {
     "y": ("2024-02-30",),
     "x": ("%",),
 }
-"""Values of records that the columns do not hold."""
+"""Values of records that the columns cannot hold."""
 Row = dict[str, object]
 Change = Callable[[random.Random, list[Row], list[Row]], None]
 
@@ -76,7 +76,7 @@ def repeat(randomness: random.Random, records: list[Row], rows: list[Row]) -> No
 
 
 def delay(randomness: random.Random, records: list[Row], rows: list[Row]) -> None:
-    """The order of rows is no difference."""
+    """Move a row to the end, which is no difference."""
     del records
     rows.append(rows.pop(randomness.randrange(len(rows))))
 
@@ -93,7 +93,7 @@ def change(randomness: random.Random, records: list[Row], rows: list[Row]) -> No
 
 
 def lose(randomness: random.Random, records: list[Row], rows: list[Row]) -> None:
-    """The record has a value that the column does not hold: the sink has another one, or null."""
+    """Give a record a value that the column cannot hold, and perhaps null to a row."""
     at, name = randomness.randrange(len(records)), randomness.choice(list(COLUMNS))
     records[at][name] = randomness.choice(LOST[name])
     if randomness.random() < 0.5:
@@ -104,7 +104,7 @@ CHANGES: tuple[Change, ...] = (drop, repeat, delay, empty, change, lose)
 
 
 def as_json(row: Row) -> bytes:
-    """Return a record, with a member for each value that is not null, or for each."""
+    """Return a row as JSON, with a member for each of its values."""
 
     def text(value: object) -> str:
         match value:
@@ -120,7 +120,7 @@ def as_json(row: Row) -> bytes:
 
 
 def meaning(row: Row) -> tuple[object, ...]:
-    """Return the kinds and values of a row."""
+    """Return the kinds and values of a row, by which rows are equal."""
     found: list[object] = []
     for value in row.values():
         is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
@@ -156,7 +156,7 @@ def sqlite_sink(directory: Path, rows: list[Row]) -> dict[str, object]:
 
 
 def with_changes(seed: int) -> tuple[list[Row], list[Row]]:
-    """Return records, and the rows that a sink has instead of theirs."""
+    """Return records, and a sink's rows with known changes."""
     randomness = random.Random(seed)
     records: list[Row] = []
     for number in range(ROWS):
@@ -175,7 +175,7 @@ def with_changes(seed: int) -> tuple[list[Row], list[Row]]:
 def test_sinks_with_known_changes_are_judged_as_by_the_reference(
     spark: SparkSession, tmp_path: Path, seeds: Sequence[int]
 ) -> None:
-    """A Parquet file for even seeds, a table of SQLite for the others."""
+    """An audit judges a Parquet file (even seeds) or an SQLite table as the reference does."""
     records: list[Row] = []
     rows: list[Row] = []
     for more, others in map(with_changes, seeds):

@@ -1,6 +1,6 @@
 """Every job on random topics, against plain Python: no false verdict, no wrong count, no error.
 
-The same five topics each time, which reach every job; `scripts/test --long` takes two hundred.
+Five fixed topics reach every job; `scripts/test --long` takes two hundred.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The answer that a job has to give; `totals` without zeros."""
+    """The expected answer of a job; `totals` without zeros."""
 
     verdict: Verdict
     totals: dict[str, int]
@@ -57,7 +57,7 @@ def check(answer: Answer, expected: Expected) -> None:
 def judged(
     totals: dict[str, int], *, doubted: Iterable[str] = (), unknown: bool = False
 ) -> Expected:
-    """A certain difference outweighs an unknown part."""
+    """Return the expected answer; a certain difference outweighs an unknown part."""
     found = {kind: count for kind, count in totals.items() if count}
     if found.keys() - set(doubted):
         return Expected(Verdict.DIFFER, found)
@@ -143,10 +143,10 @@ def twice(numbers: Sequence[int]) -> list[tuple[int, int]]:
 def missing_of(
     history: History, numbers: dict[str, list[int]], lanes: dict[tuple[str, int], list[int]]
 ) -> tuple[int, int]:
-    """Count the missing numbers, and those that may be outside of the range.
+    """Return the count of lost numbers, and of those that may be outside of the range.
 
-    A number is known to be lost if it lies between the ends of all cut partitions of its source.
-    Partitions without a number hide any number, but no more of them than offsets.
+    A number is lost if it lies between the ends of all cut partitions of its source. Partitions
+    without a number hide any numbers, but at most as many as their offsets.
     """
     late = {number for number, part in history.ranges.items() if part.earliest > 0}
     early = {number for number, part in history.ranges.items() if part.open_tail > 0}
@@ -162,7 +162,7 @@ def missing_of(
         mine = {partition: lane for (name, partition), lane in lanes.items() if name == group}
         low = max((bucket_of(mine[p], 0, min) for p in late & mine.keys()), default=None)
         high = min((bucket_of(mine[p], -1, max) for p in early & mine.keys()), default=None)
-        # Numbers of any size: gaps, not single numbers.
+        # Numbers have any size: count gaps, not single numbers.
         ordered = sorted(there)
         for before, after in itertools.pairwise(ordered):
             begin = before + 1 if low is None else max(before + 1, low + 1)
@@ -176,7 +176,7 @@ def missing_of(
 
 
 def bucket_of(lane: list[int], at: int, choose: Callable[[Iterable[int]], int]) -> int:
-    """The end of the 64 numbers that the first or last record of a source belongs to."""
+    """Return the number that `choose` takes from the 64 numbers around the record `at`."""
     return choose(number for number in lane if number >> 6 == lane[at] >> 6)
 
 
@@ -220,7 +220,7 @@ def difference(
 
 
 def mutated(randomness: random.Random, records: Sequence[Record]) -> list[Record]:
-    """The same, or with records lost, repeated, changed and added."""
+    """Return the records unchanged, or with some lost, repeated and added."""
     kept = list(records)
     if randomness.random() < 0.4:
         return kept
@@ -263,7 +263,7 @@ def topic_topic(audit: Audit, left: History, randomness: random.Random) -> None:
 
 
 def topic_sink(audit: Audit, left: History, randomness: random.Random) -> None:
-    """A file sink that has written beyond its committed offsets, and is writing a line."""
+    """Compare with a file sink that is ahead of its committed offsets and is writing a line."""
     until = {
         partition: randomness.randint(part.earliest, part.last_stable)
         for partition, part in left.ranges.items()
@@ -289,7 +289,7 @@ def topic_sink(audit: Audit, left: History, randomness: random.Random) -> None:
         [half] if half else [],
     )
     doubted = {"extra", "repeated"} if left.expired else set()
-    # A sink that may have read committed records up to an open transaction was asked for these.
+    # An open transaction is beyond the sink's bounds, so it does not make the answer unknown.
     unknown = (not certain and not lines) or left.expired
     check(answer, judged(totals, doubted=doubted, unknown=unknown))
     counts = answer.outcome.counts
@@ -307,7 +307,7 @@ def lines_of(content: bytes) -> list[bytes]:
 
 
 def source_topic(audit: Audit, right: History, randomness: random.Random) -> None:
-    """A file whose lines, up to a committed offset and some further ones, are in the topic."""
+    """Compare a file with its topic, up to a committed offset; the topic has some further lines."""
     sent = [each.record.value for each in right.visible() if each.record.value is not None]
     lines = [value for value in sent if randomness.random() < 0.97]
     lines += [b"line %d" % number for number in range(randomness.choice((0, 0, 0, 1)))]
@@ -333,7 +333,7 @@ def source_topic(audit: Audit, right: History, randomness: random.Random) -> Non
 
 
 def upsert(audit: Audit, randomness: random.Random) -> None:
-    """The last versions of keys, that keep their partition."""
+    """Compare the last versions of keys, which keep their partition."""
     sizes = partition_count(randomness), partition_count(randomness)
     with histories(audit.bootstrap, *sizes) as [left, right]:
         records = random_records(randomness, sizes[0], keyed=True)
@@ -357,7 +357,7 @@ def upsert(audit: Audit, randomness: random.Random) -> None:
 
 
 def possible_versions(history: History) -> dict[bytes | None, list[bytes | None]]:
-    """By key: the last version, then those that may count as well; None: removed."""
+    """Return by key the last version, then others that may count as well; None: removed."""
     last: dict[bytes | None, tuple[int, int, bytes | None]] = {}
     for each in history.visible():
         key, position = each.record.key, (each.offset, each.partition)
@@ -370,7 +370,7 @@ def possible_versions(history: History) -> dict[bytes | None, list[bytes | None]
 
 
 def completeness(audit: Audit, randomness: random.Random) -> None:
-    """A topic and a file by event time, in hours that have ended and one that has not."""
+    """Compare a topic and a file by event time, in hours that have ended and one that has not."""
     now = int(time.time() * 1000)
     hours = [now - 5 * HOUR_MS, now - 3 * HOUR_MS, now + HOUR_MS // 2]
     times = [
@@ -403,7 +403,7 @@ def completeness(audit: Audit, randomness: random.Random) -> None:
     ended = {span for span in {*spans[0], *spans[1]} if (span + 1) * HOUR_MS <= now}
     totals = {"difference": len(differing), "unparsable": len(strange)}
     found = {kind: count for kind, count in totals.items() if count}
-    # Rows that an open transaction holds back may explain that the topic has fewer.
+    # Rows that an open transaction holds back may explain why the topic has fewer.
     certain = {span for span in differing if not first.open or spans[0][span] > spans[1][span]}
     verdict = Verdict.AGREE if ended and not strange and not first.open else Verdict.UNKNOWN
     check(answer, Expected(Verdict.DIFFER if certain & ended else verdict, found))
@@ -413,7 +413,7 @@ def completeness(audit: Audit, randomness: random.Random) -> None:
 
 
 def with_faults(randomness: random.Random, source: str, partitions: int) -> list[Record]:
-    """The numbers of a source, some of them dropped, repeated, swapped, delayed or moved."""
+    """Return the numbers of a source, some dropped, repeated, swapped, delayed or moved."""
     home, start = randomness.randrange(partitions), randomness.randint(-70, 70)
     spread = randomness.random() < 0.2
     told = [
@@ -444,7 +444,7 @@ FAULTS = ("drop", "repeat", "swap", "delay", "move")
 
 
 def by_turns(randomness: random.Random, sources: Sequence[Sequence[Record]]) -> list[Record]:
-    """The records of all sources, each of them in its order."""
+    """Return the records of all sources in random turns, each source in its order."""
     turns = [number for number, records in enumerate(sources) for _ in records]
     randomness.shuffle(turns)
     rest = [iter(records) for records in sources]
@@ -453,10 +453,7 @@ def by_turns(randomness: random.Random, sources: Sequence[Sequence[Record]]) -> 
 
 @pytest.mark.parametrize("opened", chosen([True], long=[False]), ids=str)
 def test_known_faults_are_found_as_the_reference_finds_them(audit: Audit, opened: bool) -> None:
-    """Each seed is a source of one topic, so that one audit answers for all of them.
-
-    Parts of transactions are aborted and written again.
-    """
+    """All faults of many sources in one topic are found, also with aborted transactions."""
     sources = [with_faults(random.Random(seed), f"seed-{seed}", 3) for seed in FAULT_SEEDS]
     randomness = random.Random(len(sources))
     with histories(audit.bootstrap, 3) as [history]:
@@ -487,7 +484,7 @@ OTHERS: tuple[Callable[[Audit, random.Random], None], ...] = (upsert, completene
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_jobs_answer_as_the_reference_does(audit: Audit, tmp_path: Path, seed: int) -> None:
-    """Transactions, aborts, tombstones, nulls, junk, many partitions, numbers of any size."""
+    """Every job answers as the reference does on topics with all kinds of records and faults."""
     randomness = random.Random(seed)
     if seed % 5 == 4:
         OTHERS[seed // 5 % 2](audit, randomness)

@@ -1,4 +1,4 @@
-"""Random JSON values and known changes of them: the audit answers as the reference does."""
+"""Random JSON values with known changes, judged as by a reference."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.seeds import LONG
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
 SEEDS: Sequence[Sequence[int]] = [[seed] for seed in range(500)] if LONG else [range(8)]
-"""Those of one audit: each audit takes Spark seconds."""
+"""Seeds by audit: each audit takes Spark seconds."""
 ROWS = 60
 NUMBERS = (
     "0", "-0", "1", "1.0", "100e-2", "10", "1e1", "7.75", "7", "10.129", "10.13", "0.1", "1E-1",
@@ -59,7 +59,7 @@ def reorder(randomness: random.Random, rows: list[Row]) -> None:
 
 
 def replace(randomness: random.Random, rows: list[Row]) -> None:
-    """Null, another type, a rounded number, double encoding, a value that does not parse."""
+    """Replace a value by null, another one, its double encoding, or one that does not parse."""
     at = randomness.randrange(len(rows))
     key, old, partition = rows[at]
     encoded = b'"%b"' % (old or b"").replace(b"\\", b"\\\\").replace(b'"', b'\\"')
@@ -76,13 +76,13 @@ def swap(randomness: random.Random, rows: list[Row]) -> None:
 
 
 def delay(randomness: random.Random, rows: list[Row]) -> None:
-    """A record comes after others: that is no difference of rows."""
+    """Move a record behind the others, which is no difference of rows."""
     late = rows.pop(randomness.randrange(len(rows)))
     rows.append(late)
 
 
 def move(randomness: random.Random, rows: list[Row]) -> None:
-    """A record is in another partition, which is no difference either."""
+    """Move a record to the other partition, which is no difference either."""
     at = randomness.randrange(len(rows))
     key, value, partition = rows[at]
     rows[at] = (key, value, 1 - partition)
@@ -96,7 +96,7 @@ CHANGES: tuple[Change, ...] = (drop, repeat, reorder, replace, swap, delay, move
 def test_topics_with_known_changes_are_judged_as_by_the_reference(
     spark: SparkSession, tmp_path: Path, seeds: Sequence[int]
 ) -> None:
-    """Verdict, counts and places; equal values differ in nothing but their spelling."""
+    """An audit has the reference's verdict, counts and places, however equal values are spelt."""
     left: list[Row] = []
     right: list[Row] = []
     for seed in seeds:

@@ -1,4 +1,4 @@
-"""Releases of Spark that the other tests do not run on."""
+"""Releases of Spark on which the other tests do not run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ INSTALL_S = 1200.0
 
 
 def packages_of(release: str) -> Path:
-    """Return a directory with PySpark and Py4J of a release, installed into the user's cache."""
+    """Return a directory with PySpark and Py4J of a release, installed in the user's cache."""
     file = REQUIREMENTS / f"spark-{release}.txt"
     version = re.search(r"^pyspark==(\S+)", file.read_text(), re.MULTILINE)
     assert version is not None
@@ -58,7 +58,7 @@ def packages_of(release: str) -> Path:
 def test_every_audit_finds_the_same_on_other_releases(
     release: str, kafka_broker: SharedBroker, schema_registry_url: str, tmp_path: Path
 ) -> None:
-    """The findings are those of the release that all other tests run on."""
+    """Other releases find the same as the release on which all other tests run."""
     environment = {**os.environ, "PYTHONPATH": str(packages_of(release))}
     named = run_python(["-c", JARS_OF], environment)
     assert named.returncode == 0, named.stderr
@@ -73,7 +73,7 @@ def test_every_audit_finds_the_same_on_other_releases(
 
 @pytest.mark.long(only=True)
 def test_spark_connect_is_refused_on_spark_3(kafka_broker: SharedBroker, tmp_path: Path) -> None:
-    """Before a server is asked: the error names the release and the other ways."""
+    """Spark 3.5 has a usage error before a server is asked, which names the other ways."""
     topic = seed_topic(kafka_broker.bootstrap_servers).topic
     asked = {"version": 1, "job": "duplicates", "topics": [topic], "spark": {"remote": "sc://x:1"}}
     clusters = {"main": {"bootstrap": kafka_broker.bootstrap_servers}}
@@ -85,7 +85,7 @@ def test_spark_connect_is_refused_on_spark_3(kafka_broker: SharedBroker, tmp_pat
 
 
 def test_executors_of_spark_3_bring_json_into_its_form_without_this_package() -> None:
-    """Shipped by value, the function runs in a Python that cannot import pyconnect."""
+    """The function for Spark 3.5 runs in a Python that cannot import pyconnect."""
     cloudpickle.register_pickle_by_value(json_text)
     shipped = cloudpickle.dumps(json_text.canonical)
     program = (

@@ -1,4 +1,4 @@
-"""Audits through a real Spark Connect server that others use too; `test_standalone` runs all."""
+"""Audits through a real Spark Connect server that has other users; `test_standalone` runs all."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ with spark_session(settings, app_name="x", work_directory=Path("."), events=even
     print(read_topics(spark, cluster, [part], isolation="read_committed").count())
 """
 
-# Avro's functions are in a jar that one of two sessions brings.
+# The functions for Avro are in a jar that only one of two sessions brings.
 BESIDE_AVRO = """
 import sys
 from pathlib import Path
@@ -84,7 +84,7 @@ with session() as other:
 def server(
     spark_archive: SparkArchive, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ConnectServer]:
-    """One server for the module: the sessions of the tests share it."""
+    """One server for all tests of the module."""
     environment = spark_archive.environment()
     with connect_server(tmp_path_factory.mktemp("connect"), environment) as running:
         yield running
@@ -104,7 +104,7 @@ class Secured:
     properties: Path
 
     def ask(self) -> tuple[str, ...]:
-        """A run over the topic."""
+        """Return the arguments of a run over the topic."""
         brokers = ("--kafka-bootstrap", self.bootstrap, "--kafka-properties", str(self.properties))
         return ("sequence", self.topic, *NUMBER, *brokers)
 
@@ -131,9 +131,10 @@ def lines(texts: list[str]) -> list[Record]:
 def test_sessions_without_a_jar_run_beside_cached_plans_that_need_it(
     server: ConnectServer,
 ) -> None:
-    """The server compares each query with the cached plans, by the classes of the query's session.
+    """A session without a jar is not disturbed by another one's cached plan that needs it.
 
-    Nothing else is cached, as when an audit of Avro is the first to cache a plan.
+    The server compares each query with the cached plans, with the classes of the query's session.
+    No other plan is cached here, as when an audit of Avro is the first to cache one.
     """
     done = run_python(["-c", BESIDE_AVRO, server.url, *map(str, avro_jars())], os.environ, RUN_S)
     assert done.stdout == "3 [1]\n", done.stderr
@@ -142,7 +143,7 @@ def test_sessions_without_a_jar_run_beside_cached_plans_that_need_it(
 def test_ctrl_c_cancels_the_work_and_leaves_the_server(
     server: ConnectServer, reconcile: Reconcile, secured: Secured
 ) -> None:
-    """Exit 130; the server runs nothing of it any more, and has logged no secret."""
+    """Ctrl-C ends the command and its work on the server, whose UI and log show no secret."""
     process = reconcile.start(*secured.ask(), "--remote", server.url)
     eventually(server.running_jobs, RUN_S)
     process.send_signal(signal.SIGINT)
@@ -156,15 +157,15 @@ def test_ctrl_c_cancels_the_work_and_leaves_the_server(
 def test_credentials_show_nowhere_on_a_shared_server(
     server: ConnectServer, secured: Secured, tmp_path: Path
 ) -> None:
-    """Its UI shows requests as text and its log what becomes of them: never a password.
+    """A password is neither in the server's UI, which shows requests as text, nor in its log.
 
-    The address is in the environment: a token in it would be on no command line.
+    The address is in the environment, so that a token in it is on no command line.
     """
     before = server.jobs()
     ended = Reconcile(tmp_path, SPARK_REMOTE=server.url)(*secured.ask())
     assert ended.code == 0, ended.err
     assert server.jobs() > before
-    # The UI cuts requests by their depth: this one it shows whole.
+    # The UI cuts deep requests, but shows this one whole.
     arguments = (server.url, secured.topic, secured.bootstrap, str(secured.properties))
     counted = run_python(["-c", SHALLOW, *arguments], os.environ)
     assert counted.stdout == "2\n", counted.stderr
@@ -177,7 +178,7 @@ def test_credentials_show_nowhere_on_a_shared_server(
 def test_a_lost_server_gives_an_undecided_result(
     server: ConnectServer, reconcile: Reconcile, secured: Secured
 ) -> None:
-    """Exit 11 and a report that says so, long before PySpark would have given up."""
+    """A lost connection ends the run with code 11 and a report, long before PySpark gives up."""
     with Proxy(server.port) as proxy:
         process = reconcile.start(*secured.ask(), "--remote", f"sc://{LOOPBACK}:{proxy.port}")
         eventually(server.running_jobs, RUN_S)
@@ -188,7 +189,7 @@ def test_a_lost_server_gives_an_undecided_result(
 
 
 def test_where_no_server_is_it_says_so(kafka_broker: SharedBroker, reconcile: Reconcile) -> None:
-    """The address has no listener, or a listener that does not speak gRPC, or is not valid."""
+    """An address that is silent, closed or invalid is an error that does not show its token."""
     seed = seed_topic(kafka_broker.bootstrap_servers)
     seed.write(lines(["n=1"]))
 
@@ -213,7 +214,7 @@ def test_where_no_server_is_it_says_so(kafka_broker: SharedBroker, reconcile: Re
 def test_settings_that_a_shared_server_cannot_take_are_refused(
     kafka_broker: SharedBroker, server: ConnectServer, reconcile: Reconcile
 ) -> None:
-    """Settings of its JVM and packages are named with where they belong."""
+    """Settings of the server's JVM, and packages, are usage errors."""
     seed = seed_topic(kafka_broker.bootstrap_servers)
     seed.write(lines(["n=1"]))
     ask = ("sequence", seed.topic, *NUMBER, "--remote", server.url)
@@ -229,7 +230,7 @@ def test_settings_that_a_shared_server_cannot_take_are_refused(
 def test_spark_connect_names_the_packages_it_needs(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The client of Spark Connect is an extra of pyspark: the error says how to install it."""
+    """The error for a missing package of the client has the command that installs it."""
     monkeypatch.setitem(sys.modules, "pandas", None)
     session = spark_session(
         SparkSettings(remote="sc://127.0.0.1:1"),

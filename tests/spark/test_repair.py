@@ -1,4 +1,4 @@
-"""Reports of real audits are repaired, and the audit's second run agrees."""
+"""Reports of real audits are repaired, and a second audit agrees."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def repaired(audit: Audit, sink: Sink, totals: dict[str, int], *, audits: bool) 
 def stopped_source(
     shop: Shop, server: PostgresServer | MariaDbServer, mode: dict[str, str]
 ) -> tuple[str, str]:
-    """Return name and database of a source that has read rows 1 to 20 without 7, and 50."""
+    """Return name and database of a stopped source that has read rows 1 to 20 without 7, and 50."""
     database, prefix = server.new_database(), unique_name("shop") + "-"
     rows = (f"({n}, 'note {n}', '2024-03-0{n % 9 + 1} 10:00:00.5')" for n in (*range(1, 21), 50))
     changed(
@@ -101,7 +101,7 @@ def stopped_source(
 
 
 def mode_end(mode: dict[str, str]) -> int:
-    """Return the number of the last row by a source's order."""
+    """Return the number of the last row in the source's order."""
     return 17 if "timestamp.column.name" in mode else 50
 
 
@@ -125,9 +125,9 @@ def source_spec(shop: Shop, source: str) -> dict[str, object]:
 def late_row_is_written(
     audit: Audit, shop: Shop, postgres: PostgresServer, mode: dict[str, str]
 ) -> None:
-    """A source by number does not see a row that is committed after a later number.
+    """Check that a repair writes a row that was committed too late for the source to see.
 
-    A repair that is killed behind its transaction writes the record once.
+    A repair that is killed after its transaction writes the record once.
     """
     source, database = stopped_source(shop, postgres, mode)
     changed(postgres, database, "INSERT INTO orders VALUES (7, 'late', '2024-01-01 00:00:00')")
@@ -149,7 +149,7 @@ def late_row_is_written(
 def test_records_with_schemas_of_a_registry_are_written_again(
     audit: Audit, shop: Shop, schema_registry_url: str
 ) -> None:
-    """The connector's converter asks the registry, as it does for the source."""
+    """The repair's converter uses the registry, as the source's does."""
     avro = {
         f"{role}.converter{name}": value
         for role in ("key", "value")
@@ -163,7 +163,7 @@ def test_records_with_schemas_of_a_registry_are_written_again(
 
 
 def test_a_repaired_table_agrees_with_its_topic(audit: Audit, shop: Shop) -> None:
-    """On PostgreSQL the command's own audit says it, and every row is as it was."""
+    """A repair restores every row on PostgreSQL, and the audit that it runs agrees."""
     with running_postgres() as postgres:
         late_row_is_written(audit, shop, postgres, {"mode": "incrementing"})
         sink = stopped_sink(shop, postgres, UPSERT)
@@ -176,7 +176,7 @@ def test_a_repaired_table_agrees_with_its_topic(audit: Audit, shop: Shop) -> Non
 
 
 def test_an_iceberg_table_is_repaired_by_one_commit(audit: Audit, shop: Shop) -> None:
-    """A command that was killed behind the commit finds it; an undo goes back to the snapshot."""
+    """A repair that was killed after its commit finds it; an undo restores the old snapshot."""
     topic, name = unique_name("orders"), unique_name("lake")
     lake = shop.directory / name
     create_topics(shop.broker, [topic], partitions=2)
@@ -233,7 +233,7 @@ def test_an_iceberg_table_is_repaired_by_one_commit(audit: Audit, shop: Shop) ->
 
 @pytest.mark.long(only=True)
 def test_rows_without_a_key_are_repaired_too(audit: Audit, shop: Shop) -> None:
-    """On MariaDB surplus copies go and missing ones come back; upserts are as on PostgreSQL."""
+    """On MariaDB a repair removes surplus copies of rows without a key, and writes missing ones."""
     with running_mariadb() as mariadb:
         source, database = stopped_source(shop, mariadb, BY_TIME)
         for statement in (

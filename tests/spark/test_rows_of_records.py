@@ -1,4 +1,4 @@
-"""Records as rows: Connect's JSON and a table's columns have one form, whatever their types."""
+"""Records as rows: Connect's JSON and a table's columns have the same tokens for every type."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def topic(spark: SparkSession, *records: tuple[bytes | None, bytes | None]) -> D
 def compared(
     records: DataFrame, table: DataFrame, rule: RowRule, *, zone: str = "UTC", writes: bool = True
 ) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]], Sequence[str]]:
-    """Return the tokens of both sides, and the columns that no record has."""
+    """Return the rows of tokens of both sides, and the columns that no record has."""
     plan = row_plan(records, rule, columns_of([table]), writes=writes)
     left, right = record_content(records, plan), table_content(table, plan, zone)
     rows = left.frame.select(*left.columns, left.unparsable.alias("wrong")).collect()
@@ -95,7 +95,7 @@ NULLS = (None,) * len(VALUES)
 
 
 def test_decimals_in_base64_have_their_sign(spark: SparkSession) -> None:
-    """Two's complement, of as many bytes as are needed."""
+    """Base64 decimals are two's complement in as many bytes as they need."""
     texts = ("0.00", "1.27", "1.28", "-1.28", "-1.29", "327.67", "-327.68")
     schema = SchemaBuilder.struct().field("price", decimal_builder(2)).build()
     table = spark.createDataFrame([(Decimal(text),) for text in texts], "price decimal(12,2)")
@@ -106,7 +106,7 @@ def test_decimals_in_base64_have_their_sign(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
 def test_columns_of_any_type_are_compared(spark: SparkSession, zone: str) -> None:
-    """As PostgreSQL and MariaDB return them; timestamps without a zone are of the connector's."""
+    """All types of a database match their records; the zone is that of the connector."""
     local = {"UTC": "2024-03-31 01:30:00.123", "Europe/Berlin": "2024-03-31 03:30:00.123"}
     table = spark.sql(
         "SELECT CAST('-123456789012345678901234567890.12' AS DECIMAL(38, 2)) AS price,"
@@ -123,7 +123,7 @@ def test_columns_of_any_type_are_compared(spark: SparkSession, zone: str) -> Non
 
 
 def test_a_sink_has_no_more_of_an_instant_than_its_record(spark: SparkSession) -> None:
-    """Microseconds in its table come from elsewhere; a source cuts those of its table."""
+    """Microseconds are a difference in a sink's table, but are cut in a source's table."""
     schema = SchemaBuilder.struct().field("at", timestamp_builder()).build()
     records = topic(spark, (None, written(schema, AT)))
     for query in ("TIMESTAMP_NTZ'2024-03-31 01:30:00.123456'", "'2024-03-31 01:30:00.123000789'"):
@@ -135,7 +135,7 @@ def test_a_sink_has_no_more_of_an_instant_than_its_record(spark: SparkSession) -
 
 
 def test_a_field_of_several_types_is_not_compared_as_one_of_them(spark: SparkSession) -> None:
-    """Two versions of a schema: another scale, another type; the length of integers is none."""
+    """A field with several types or scales is refused, except for integers of several lengths."""
 
     def struct(kind: Schema) -> Schema:
         return SchemaBuilder.struct().field("price", kind).build()
@@ -165,7 +165,7 @@ def test_a_field_of_several_types_is_not_compared_as_one_of_them(spark: SparkSes
 def test_every_member_is_known_however_many_shapes_records_have(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each of eleven members is there or not; a twelfth one is in one record only."""
+    """A plan knows every member of the records, even if only one record has it."""
     values = [{f"m{bit}": 1 for bit in range(11) if n >> bit & 1} for n in range(2048)]
     values[77]["rare"] = [1]
     records = topic(spark, *((None, json.dumps(each).encode()) for each in values))
@@ -179,7 +179,7 @@ def test_every_member_is_known_however_many_shapes_records_have(
 
 
 def test_a_short_float_may_be_a_double_in_the_table(spark: SparkSession) -> None:
-    """REAL of MariaDB is one; the digits behind those of the record say nothing."""
+    """REAL is a double in MariaDB, and its digits beyond the record's float do not count."""
     schema = SchemaBuilder.struct().field("ratio", SchemaBuilder.float32()).build()
     table = spark.createDataFrame([(0.3333333432674408,)], "ratio double")
     left, right, _ = compared(topic(spark, (None, written(schema, 1 / 3))), table, RowRule())
@@ -187,7 +187,7 @@ def test_a_short_float_may_be_a_double_in_the_table(spark: SparkSession) -> None
 
 
 def test_a_boolean_may_be_a_number_in_the_table(spark: SparkSession) -> None:
-    """MariaDB has no type of its own for it."""
+    """A number stands for a boolean in MariaDB, which has no boolean type."""
     schema = SchemaBuilder.struct().field("paid", SchemaBuilder.boolean()).build()
     table = spark.sql("SELECT CAST(1 AS TINYINT) AS paid")
     left, right, _ = compared(topic(spark, (None, written(schema, True))), table, RowRule())
@@ -195,7 +195,7 @@ def test_a_boolean_may_be_a_number_in_the_table(spark: SparkSession) -> None:
 
 
 def test_texts_of_sqlite_are_compared_by_their_meaning(spark: SparkSession) -> None:
-    """Decimals and times are texts there; the schemas of the records say so."""
+    """The records' schemas give the meaning of decimals and times that SQLite has as texts."""
     table = spark.createDataFrame([("2.5", "01:30:00.123000")], "price string, clock string")
     schema = (
         SchemaBuilder.struct()
@@ -210,7 +210,7 @@ def test_texts_of_sqlite_are_compared_by_their_meaning(spark: SparkSession) -> N
 
 @pytest.mark.parametrize("writes", [True, False])
 def test_without_schemas_the_table_gives_the_types(spark: SparkSession, writes: bool) -> None:
-    """A source's decimals are in Base64; those of schemaless records in a sink are numbers."""
+    """Without schemas, decimals are Base64 in a source's records and numbers in a sink's."""
     schema = SchemaBuilder.struct().field("price", decimal_builder(2)).build()
     value = b'{"price": 2.5}' if writes else written(schema, Decimal("2.50"), enabled=False)
     table = spark.createDataFrame([(Decimal("2.50"),)], "price decimal(12,2)")
@@ -219,7 +219,7 @@ def test_without_schemas_the_table_gives_the_types(spark: SparkSession, writes: 
 
 
 def test_columns_of_the_key_come_from_where_the_sink_has_them(spark: SparkSession) -> None:
-    """Fields of the key, a key without fields, or the record's place."""
+    """Columns of the key are compared with key fields, the whole key, or the record's place."""
     table = spark.createDataFrame([(7, "x")], "id int, note string")
     value = json.dumps({"id": 1, "note": "x"}).encode()
     struct = topic(spark, (b'{"id": 7}', value))
@@ -234,7 +234,7 @@ def test_columns_of_the_key_come_from_where_the_sink_has_them(spark: SparkSessio
 
 
 def test_a_text_is_one_column(spark: SparkSession) -> None:
-    """Also where it looks like JSON."""
+    """A whole text is one value, even if it looks like JSON."""
     table = spark.createDataFrame([('{"a": 1}',), ("b",)], "line string")
     records = topic(spark, (None, b'{"a": 1}'), (None, b"b"))
     left, right, _ = compared(records, table, RowRule(whole="line"))
@@ -242,7 +242,7 @@ def test_a_text_is_one_column(spark: SparkSession) -> None:
 
 
 def test_a_copy_of_sqlite_has_the_declared_types(spark: SparkSession, tmp_path: Path) -> None:
-    """The stored classes of values and the names of columns do not matter."""
+    """A copy of SQLite has the declared types, whatever the classes of its values."""
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
         connection.execute(
             "CREATE TABLE t (id INTEGER, price DECIMAL(9, 2), at DATETIME, day DATE, raw BLOB,"
@@ -268,7 +268,7 @@ COLUMNS = (*((name, "string") for name in PLACE), ("line", "string"))
 
 
 class Unread:
-    """Records of a topic whose reading would cost a pass over it."""
+    """Records that must not be read, as this would cost a pass over the topic."""
 
     def where(self, _condition: str) -> NoReturn:
         raise AssertionError("the topic was read")
@@ -276,7 +276,7 @@ class Unread:
 
 @pytest.mark.parametrize("of", ["value", "kafka"])
 def test_a_topic_of_texts_is_not_read_for_a_plan(of: str) -> None:
-    """A text has no fields, and no column comes from the key."""
+    """A plan does not read records if values are whole texts and no column comes from the key."""
     table = Columns(
         all=tuple(
             Compared(rule=ColumnRule(name=name, path=name), kind=kind) for name, kind in COLUMNS

@@ -1,4 +1,4 @@
-"""Connectors under steady load, audited while they run: the verdict is true at any moment."""
+"""Connectors under steady load, audited while they run: the verdict is always true."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.servers.kafka import SharedBroker
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
 WAIT_S = 150
-# Each write is a batch of whole lines and a piece of the next one.
+# Each write has whole lines and a part of the next one.
 BATCH_LINES = 50
 PAUSE_S = 0.02
 ENOUGH_BYTES = 50_000
@@ -31,7 +31,7 @@ ENOUGH_BYTES = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A source and a sink of one agent, that move lines from a file to another one."""
+    """A source and a sink of one agent that move lines from one file to another."""
 
     agent: Agent
     command: Pyconnect
@@ -41,7 +41,7 @@ class Running:
     written: Path
 
     def spec_of(self, job: str, connector: str) -> dict[str, object]:
-        """Resolve what `pyconnect reconcile` compares now."""
+        """Return the spec that `pyconnect reconcile` resolves now."""
         ended = self.command("reconcile", job, connector, "--print-spec", "-o", "json")
         assert ended.code == 0, ended.err
         spec: dict[str, object] = json.loads(ended.out)
@@ -53,7 +53,7 @@ class Running:
 
 @contextmanager
 def steadily_appended(file: Path) -> Iterator[None]:
-    """Append numbered lines while the block runs, cut anywhere."""
+    """Append numbered lines while the block runs, cut at any byte."""
     enough = threading.Event()
 
     def append() -> None:
@@ -100,13 +100,13 @@ def running(
 
 
 def grown(file: Path) -> None:
-    """Wait until a file has got more than one commit holds."""
+    """Wait until a file has grown by more than one commit."""
     size = file.stat().st_size
     eventually(lambda: file.stat().st_size > size + ENOUGH_BYTES, WAIT_S)
 
 
 def explained(answer: Answer) -> None:
-    """Each row of either side is in both, or a note counts it."""
+    """Check that each row is on both sides, or is counted by a note."""
     counts = answer.outcome.counts
     assert not any(answer.outcome.totals.values()), answer.outcome.findings
     assert counts["buckets_differing"] == 0
@@ -119,14 +119,14 @@ def explained(answer: Answer) -> None:
 
 
 def test_a_running_sink_agrees(audit: Audit, running: Running) -> None:
-    """Lines that the sink wrote after its last commit, and half of a line, are under way."""
+    """Lines that the sink wrote after its last commit, and a partial line, are under way."""
     spec = running.spec_of("topic-sink", running.sink)
     grown(running.written)
     explained(audit.run(**spec))
 
 
 def test_a_running_source_agrees(audit: Audit, running: Running) -> None:
-    """Records that the source sent after its last commit are under way, as lines to be read are."""
+    """Records after the source's last commit, and lines not read yet, are under way."""
     spec = running.spec_of("source-topic", running.source)
     grown(running.written)
     explained(audit.run(**spec))
@@ -134,7 +134,7 @@ def test_a_running_source_agrees(audit: Audit, running: Running) -> None:
 
 @pytest.mark.long(only=True)
 def test_a_line_that_a_running_sink_loses_is_missing(audit: Audit, running: Running) -> None:
-    """A committed line has to be there, whatever other work is under way."""
+    """A committed line that the sink lost is missing, although other lines are under way."""
     spec = running.spec_of("topic-sink", running.sink)
     grown(running.written)
     content = running.written.read_bytes()

@@ -1,4 +1,4 @@
-"""The part of a topic that a run has read is the part that it answers for."""
+"""The part of a topic that a run reads, and the numbers and records outside of it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def numbers(numbers: Sequence[int], *, partition: int = 0) -> list[Record]:
 
 
 def expired(audit: Audit, first: Sequence[int], second: Sequence[int], before: int) -> Seed:
-    """A topic of two partitions, whose first one has lost its beginning."""
+    """Return a topic of two partitions, the first of which has lost its beginning."""
     seed = seed_topic(audit.bootstrap, partitions=2)
     seed.write([*numbers(first), *numbers(second, partition=1)])
     delete_before(seed, 0, before)
@@ -31,10 +31,7 @@ def expired(audit: Audit, first: Sequence[int], second: Sequence[int], before: i
 
 
 def test_a_removed_beginning_is_unknown_wherever_the_other_numbers_are(audit: Audit) -> None:
-    """The numbers before the first one that is left were there or not: no run can say it.
-
-    A hole behind it is a loss. With offsets from which the run was asked to begin it is whole.
-    """
+    """Numbers before the first record that is left are unknown, unless the request begins later."""
     alone = expired(audit, range(1, 1001), [], 499)
     spread = expired(audit, [n for n in range(1, 1001) if n != 700], [0], 499)
     answer = audit.run("sequence", topics=[alone.topic], **PLAIN)
@@ -58,7 +55,7 @@ def test_a_removed_beginning_is_unknown_wherever_the_other_numbers_are(audit: Au
 
 
 def test_numbers_beyond_an_end_that_was_asked_for_are_not_lost(audit: Audit) -> None:
-    """Of a source in two partitions one is read to its middle, and another one not at all."""
+    """Numbers in the part of a partition that the request leaves out are unknown, not lost."""
     seed = seed_topic(audit.bootstrap, partitions=2)
     seed.write([*numbers(range(0, 400, 2)), *numbers(range(1, 400, 2), partition=1)])
     for until, perhaps in (({0: 100, 1: 200}, 100), ({1: 200}, 199)):
@@ -75,7 +72,7 @@ def test_numbers_beyond_an_end_that_was_asked_for_are_not_lost(audit: Audit) -> 
 
 
 def test_a_source_that_counts_from_one_has_lost_its_first_records(audit: Audit) -> None:
-    """The agent's headers begin with 1 at each start of a task."""
+    """Numbers before the first one of a task's start are lost: the agent's headers begin at 1."""
 
     def stamped(epoch: int, number: int) -> Record:
         texts = {"partition": "p", "offset": f'{{"at":{number}}}', "seq": number, "epoch": epoch}
@@ -92,7 +89,7 @@ def test_a_source_that_counts_from_one_has_lost_its_first_records(audit: Audit) 
 
 @pytest.mark.long(only=True)
 def test_records_without_a_number_leave_the_sequence_undecided(audit: Audit) -> None:
-    """Tombstones, arrays, fractions, twenty digits: what is left out may be what is missing."""
+    """A record without a number makes a sequence unknown, because it may be the missing one."""
     values = (None, b"", b'[{"n":4}]', b'{"n":4.5}', b'{"n":"99999999999999999999"}', b"no json")
     for value in values:
         seed = seed_topic(audit.bootstrap)
@@ -102,7 +99,7 @@ def test_records_without_a_number_leave_the_sequence_undecided(audit: Audit) -> 
 
 
 def test_every_repeated_record_is_named_beside_a_hot_one(audit: Audit) -> None:
-    """One identity 30,000 times, a hundred others twice: each has its key and first places."""
+    """Each repeated record has its key and first places, even beside one with 30,000 copies."""
     seed = seed_topic(audit.bootstrap)
     seed.write([Record(b"hot", key=b"hot")] * 20_000)
     twice = [Record(b"v%d" % n, key=b"k%d" % n) for n in range(100)]
@@ -123,7 +120,7 @@ def test_every_repeated_record_is_named_beside_a_hot_one(audit: Audit) -> None:
 
 
 def test_sources_that_are_keys_are_hidden_with_them(audit: Audit) -> None:
-    """The id of a source may be the key of its records."""
+    """With hide_keys the sources are hashed if their ids are keys."""
     seed = seed_topic(audit.bootstrap)
     seed.write([Record(b'{"n":%d}' % n, key=b"alice") for n in (1, 3)])
     answer = audit.run("sequence", topics=[seed.topic], group="key", hide_keys=True, **PLAIN)
@@ -136,7 +133,7 @@ def test_sources_that_are_keys_are_hidden_with_them(audit: Audit) -> None:
 
 @pytest.mark.long(only=True)
 def test_sources_between_each_other_are_checked_as_those_behind_each_other(audit: Audit) -> None:
-    """Many keys by turns: a hole, a repetition and a late record of three of them are found."""
+    """Faults of sources are found even if the records of many sources alternate."""
     seed = seed_topic(audit.bootstrap, partitions=2)
 
     def record(key: int, number: int) -> Record:
@@ -158,7 +155,7 @@ def test_sources_between_each_other_are_checked_as_those_behind_each_other(audit
 
 @pytest.mark.long(only=True)
 def test_every_missing_row_is_named_beside_a_hot_one(audit: Audit) -> None:
-    """In a compare whose second topic has none of them."""
+    """Each missing row has its key and first places, even beside one with 30,000 copies."""
     left, right = seed_topic(audit.bootstrap), seed_topic(audit.bootstrap)
     twice = [Record(b"v%d" % n, key=b"k%d" % n) for n in range(100)]
     left.write([*[Record(b"hot", key=b"hot")] * 30_000, *twice, *twice])
@@ -175,7 +172,7 @@ def test_every_missing_row_is_named_beside_a_hot_one(audit: Audit) -> None:
 
 
 def test_removed_offsets_hide_no_more_numbers_than_they_are(audit: Audit) -> None:
-    """A partition whose records have all expired: the other missing numbers are lost."""
+    """Expired offsets explain at most as many missing numbers as there are, and others are lost."""
     seed = expired(audit, [500, 501], [n for n in range(1, 1001) if not 500 <= n < 600], 2)
     answer = audit.run("sequence", topics=[seed.topic], **PLAIN)
     totals = answer.outcome.totals

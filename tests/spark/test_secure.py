@@ -1,4 +1,4 @@
-"""Clusters behind TLS: every kind of store serves every client, and no secret shows."""
+"""Clusters behind TLS: every client reads every kind of store, and no secret is shown."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ UI_PAGES = ("environment", "SQL", "jobs", "executors")
 
 @pytest.fixture(scope="module")
 def clusters(module_servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> TlsClusters:
-    """Both hold the same topic; the second lacks one record."""
+    """Two clusters with the same topic; the second lacks one record."""
     made = tls_clusters(module_servers, tmp_path_factory.mktemp("tls"))
     seed_topic(made.scram.bootstrap_servers, name=TOPIC).write(RECORDS)
     kept = [record for n, record in enumerate(RECORDS) if n != MISSING]
@@ -60,7 +60,7 @@ def clusters(module_servers: Servers, tmp_path_factory: pytest.TempPathFactory) 
 
 
 def numbers(spark: SparkSession, bootstrap: str, properties: Path) -> set[int]:
-    """The numbers that Spark reads from TOPIC, up to the offsets of a snapshot."""
+    """Return the numbers that Spark reads from TOPIC, up to the offsets of a snapshot."""
     cluster = {"bootstrap": bootstrap, "properties": str(properties)}
     spec = read_spec({"job": "ranges", "topics": [TOPIC], "clusters": {"main": cluster}})
     ranges = capture(spec, properties.parent, no_table).snapshots["main"].partitions
@@ -71,7 +71,7 @@ def numbers(spark: SparkSession, bootstrap: str, properties: Path) -> set[int]:
 def test_a_trust_store_whose_type_is_not_named_serves_spark_and_the_snapshot(
     clusters: TlsClusters, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """SASL_SSL with SCRAM: what Java's consumer reads, librdkafka is given as PEM."""
+    """A Java trust store without a type is read by Java's consumer, and by librdkafka as PEM."""
     trusted = {"ssl.truststore.location": str(clusters.stores.authority)}
     file = properties_file(tmp_path / "p", {**clusters.scram_properties(), **trusted})
     assert numbers(spark, clusters.scram.sasl_bootstrap_servers, file) == set(range(len(RECORDS)))
@@ -81,7 +81,7 @@ def test_a_trust_store_whose_type_is_not_named_serves_spark_and_the_snapshot(
 def test_stores_of_every_kind_serve_spark_and_the_snapshot(
     clusters: TlsClusters, spark: SparkSession, tmp_path: Path, form: str
 ) -> None:
-    """The broker wants a certificate of its clients, and gets it from both; both trust it."""
+    """Each kind of store gives both clients their certificate and the broker's authority."""
     stores = clusters.stores
     known = {
         "pem": lambda: {**trusting_pem(stores), **known_by_pem(stores)},
@@ -97,7 +97,7 @@ def test_stores_of_every_kind_serve_spark_and_the_snapshot(
 def test_an_open_transaction_is_named_behind_tls(
     clusters: TlsClusters, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The third client, that only asks for producers, takes the same stores."""
+    """The client that asks for producers reads the same stores."""
     seed = seed_topic(clusters.scram.bootstrap_servers)
     seed.write(RECORDS)
     producer, [(_, offset)] = seed.open([Record(b"n=30")])
@@ -112,7 +112,7 @@ def test_an_open_transaction_is_named_behind_tls(
 
 
 class Watch:
-    """The parts of a run that other users of the machine can see while it works."""
+    """The parts of a run that other users of the machine can see."""
 
     def __init__(self, process: subprocess.Popen[str], ui: str) -> None:
         self.command_lines: set[str] = set()
@@ -122,7 +122,7 @@ class Watch:
         self._ui = ui
 
     def look(self) -> None:
-        """Look at every process and every page once."""
+        """Read every command line and every page of the UI once."""
         try:
             tree = [self._process, *self._process.children(recursive=True)]
         except psutil.NoSuchProcess:
@@ -147,7 +147,7 @@ class Watch:
 def test_secrets_are_seen_nowhere_while_two_clusters_are_compared(
     clusters: TlsClusters, tmp_path: Path
 ) -> None:
-    """Not on a command line, in Spark's UI, its events, its log, the spec or the report."""
+    """No command line, page, event, log, spec or report of a run has a secret."""
     stores = clusters.stores
     left = properties_file(
         tmp_path / "left.properties",
@@ -184,7 +184,7 @@ def test_secrets_are_seen_nowhere_while_two_clusters_are_compared(
     watch = Watch(process, f"http://{LOOPBACK}:{ui_port}")
     while process.poll() is None:
         watch.look()
-        # Every look is work for a machine that has to get on with the run.
+        # The wait leaves the machine time for the run itself.
         with suppress(subprocess.TimeoutExpired):
             process.wait(LOOK_EVERY_S)
     ended = reconcile.end(process)
@@ -208,10 +208,7 @@ def test_secrets_are_seen_nowhere_while_two_clusters_are_compared(
 def test_refused_credentials_are_reported_at_once(
     clusters: TlsClusters, tmp_path: Path, wrong: str
 ) -> None:
-    """Exit 11 with the reason, also in the report, and without what was tried.
-
-    One reason is asked of a whole run.
-    """
+    """A run with refused credentials ends with exit code 11 and the reason, without the secret."""
     stores = clusters.stores
     properties = {**clusters.scram_properties(), **trusting_store(stores, "JKS")}
     reason = {
@@ -254,7 +251,7 @@ JAAS = MODULE + ' required username="{}" password="{}";'
 def test_sasl_credentials_of_the_properties_file_are_used_and_never_shown(
     servers: Servers, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same file serves Java's consumer, librdkafka and kafka-python; plans hide it."""
+    """Three clients use the credentials of one file, and plans do not show them."""
     broker = servers.broker(security=BrokerSecurity(sasl_users={"auditor": "hunter2"}))
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     admin.create_topics([NewTopic("t", 1, 1)])["t"].result(60)

@@ -1,4 +1,4 @@
-"""Faults seeded on a real broker are found at their exact offsets, and nothing else is."""
+"""Faults on a real broker are found at their exact offsets, and nothing else is."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def lines(texts: list[str]) -> list[Record]:
 
 
 def test_a_clean_topic_agrees_in_every_job(audit: Audit) -> None:
-    """Transactions, markers and two partitions are no fault."""
+    """Transactions, their markers and two partitions are not reported."""
     seed = seed_topic(audit.bootstrap, partitions=2)
     seed.write([numbered(n) for n in range(1, 201)], outcome="commit")
     seed.write([numbered(n) for n in range(201, 300)], outcome="commit")
@@ -49,10 +49,7 @@ def test_a_clean_topic_agrees_in_every_job(audit: Audit) -> None:
 
 
 def test_faults_of_a_sequence_are_found_at_their_offsets(audit: Audit) -> None:
-    """A hole, a repeated number, a late one and strange values; other sources stay clean.
-
-    Numbers far apart meet in no window of one chunk: their gaps are one interval each.
-    """
+    """Holes, also wide ones, and repeated, late and strange numbers are found for each source."""
     seed = seed_topic(audit.bootstrap, partitions=2)
     present = [n for n in range(1, 400) if n not in {64, 65, 130, 257}]
     seed.write([numbered(n) for n in present], outcome="commit")
@@ -79,10 +76,7 @@ def test_faults_of_a_sequence_are_found_at_their_offsets(audit: Audit) -> None:
 def test_numbers_are_numbers_however_they_are_written_up_to_the_edge_of_64_bits(
     audit: Audit, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Texts and decimals count as their number.
-
-    Beyond 2^62 gaps and orders do not fit into 64 bits; the report holds the widest gap.
-    """
+    """Numbers count in texts and decimals, too, up to 2^62, and the report holds the widest gap."""
     most = 2**62 - 1
     seed = seed_topic(audit.bootstrap)
     seed.write([numbered(number) for number in (-most, most, 5)])
@@ -113,7 +107,7 @@ def test_numbers_are_numbers_however_they_are_written_up_to_the_edge_of_64_bits(
 
 
 def test_aborted_records_are_distinguished_from_duplicates(audit: Audit) -> None:
-    """A repetition after an abort is benign; a committed copy is a violation; both are named."""
+    """A record that was repeated after an abort is benign, a second committed copy is an error."""
     seed = seed_topic(audit.bootstrap)
     seed.write([numbered(n) for n in range(10)], outcome="commit")
     aborted = seed.write([numbered(n) for n in range(10, 14)], outcome="abort")
@@ -138,7 +132,7 @@ def test_aborted_records_are_distinguished_from_duplicates(audit: Audit) -> None
 
 
 def test_provenance_headers_find_duplicates_that_values_hide(audit: Audit) -> None:
-    """Equal values are no duplicates; equal source offsets are; holes are of one start."""
+    """Duplicates have equal source offsets, not equal values, and holes are within one start."""
     seed = seed_topic(audit.bootstrap)
 
     def stamped(at: int, epoch: int, number: int) -> Record:
@@ -159,7 +153,7 @@ def test_provenance_headers_find_duplicates_that_values_hide(audit: Audit) -> No
 
 
 def test_an_open_transaction_is_reported_with_its_producer(audit: Audit) -> None:
-    """The audit ends at the last stable offset and says what lies beyond."""
+    """The audit ends at the last stable offset and names the producer of the open transaction."""
     seed = seed_topic(audit.bootstrap)
     seed.write([numbered(n) for n in range(1, 6)])
     producer, opened = seed.open([numbered(6), numbered(7)])
@@ -205,7 +199,7 @@ def test_an_open_transaction_is_reported_with_its_producer(audit: Audit) -> None
 def test_source_and_topic_are_compared_up_to_the_committed_offset(
     audit: Audit, tmp_path: Path
 ) -> None:
-    """Missing, changed and repeated lines are named by line and offset; lag is no loss."""
+    """Missing, changed and repeated lines have a place, and uncommitted lines are no loss."""
     texts = [f"line {n}" for n in range(3000)]
     file = tmp_path / "source.txt"
     committed = "".join(f"{text}\n" for text in texts)
@@ -230,7 +224,7 @@ def test_source_and_topic_are_compared_up_to_the_committed_offset(
 
 
 def test_last_versions_are_compared_by_key(audit: Audit) -> None:
-    """Upsert mode: tombstones remove keys, only the last version counts, compacted or not."""
+    """Only the last version of each key counts, and tombstones remove keys, compacted or not."""
     seeds = [seed_topic(audit.bootstrap, config={"cleanup.policy": "compact"}) for _ in range(2)]
     for seed in seeds:
         seed.write([Record(f"v{n}".encode(), key=f"k{n}".encode()) for n in range(500)])
@@ -246,9 +240,7 @@ def test_last_versions_are_compared_by_key(audit: Audit) -> None:
 
 
 def test_a_sink_is_compared_up_to_its_group_s_offsets(audit: Audit, tmp_path: Path) -> None:
-    """Records that are not committed may arrive later; dead letters have arrived; a lost line has
-    not.
-    """
+    """Uncommitted records and dead letters are not missing, but a lost line is."""
     seed, letters = seed_topic(audit.bootstrap), seed_topic(audit.bootstrap)
     texts = [f"row {n}" for n in range(1000)]
     seed.write(lines(texts))
@@ -268,7 +260,7 @@ def test_a_sink_is_compared_up_to_its_group_s_offsets(audit: Audit, tmp_path: Pa
 
 
 def test_columns_of_files_are_compared_with_json_values(audit: Audit, tmp_path: Path) -> None:
-    """Decimals to their scale, numbers as numbers (also in texts), null texts as null."""
+    """Texts of CSV are compared as numbers, as decimals of their scale, and as the given null."""
     seed = seed_topic(audit.bootstrap)
     rows = [
         {"id": n if n % 7 else f"{n}", "price": n / 4, "note": None if n % 3 else "x"}
@@ -293,7 +285,7 @@ def test_columns_of_files_are_compared_with_json_values(audit: Audit, tmp_path: 
 def test_retention_and_a_recreated_topic_are_found_against_the_last_run(
     audit: Audit, tmp_path: Path
 ) -> None:
-    """Offsets that no run has read are a loss; another topic id is another topic."""
+    """Expired offsets that no run has read, and a topic that was created again, are errors."""
     from pyconnect_reconcile.capture import capture
 
     seed = seed_topic(audit.bootstrap)
@@ -325,7 +317,7 @@ def test_retention_and_a_recreated_topic_are_found_against_the_last_run(
 
 
 def test_an_undecided_check_is_never_a_match(audit: Audit, tmp_path: Path) -> None:
-    """Empty ranges, compacted topics, unknown topics and values that never parse."""
+    """Empty ranges, compacted topics and missing topics never agree."""
     empty = seed_topic(audit.bootstrap)
     for job, members in {"sequence": NUMBERS, "duplicates": {}, "transactions": {}}.items():
         assert audit.run(job, topics=[empty.topic], **members).verdict is Verdict.UNKNOWN

@@ -28,7 +28,7 @@ def values(numbers: Sequence[int]) -> list[bytes]:
 
 
 class Nights:
-    """Audits of one question, each with a report beside the others."""
+    """Audits of one question, with a report for each night."""
 
     def __init__(self, audit: Audit, directory: Path, job: str, **members: object) -> None:
         self._audit = audit
@@ -38,7 +38,7 @@ class Nights:
         self.reports: list[Path] = []
 
     def __call__(self, **members: object) -> Answer:
-        """Audit tonight's records."""
+        """Audit the records of this night."""
         earlier = [str(report / "report.json") for report in self.reports]
         report = self._directory / f"night-{len(self.reports) + 1}"
         asked = {**self._members, **members, "since_last": True, "earlier": earlier}
@@ -47,13 +47,13 @@ class Nights:
         return answer
 
     def chain(self) -> list[str]:
-        """The names of the reports that the last one continues."""
+        """Return the names of the reports that the last one continues."""
         document = json.loads((self.reports[-1] / "report.json").read_text())
         return [Path(link["report"]).name for link in document["chain"]]
 
 
 def test_a_lost_record_is_found_in_its_night(audit: Audit, tmp_path: Path) -> None:
-    """Nights before are not read again; that night is read again until it agrees."""
+    """A lost record is found in its night, which is read again until it agrees."""
     left, right = (unique_name(side) for side in ("left", "right"))
     create_topics(audit.bootstrap, [left, right])
     sides = {
@@ -63,7 +63,7 @@ def test_a_lost_record_is_found_in_its_night(audit: Audit, tmp_path: Path) -> No
     night = Nights(audit, tmp_path, "topic-topic", **sides)
     for topic in (left, right):
         produce(audit.bootstrap, topic, *values(range(100)))
-        # A chain begins with what retention has left.
+        # A chain begins with the records that retention has left.
         remove(audit.bootstrap, topic, 10)
     first = night()
     assert (first.verdict, first.outcome.counts["rows_left"]) == (Verdict.AGREE, 90)
@@ -80,7 +80,7 @@ def test_a_lost_record_is_found_in_its_night(audit: Audit, tmp_path: Path) -> No
     third = night()
     assert (third.verdict, third.outcome.counts["rows_left"]) == (Verdict.AGREE, 51)
     assert night.chain() == ["night-1"]
-    # What an open transaction holds back is read by the next night.
+    # The next night reads the records that an open transaction holds back.
     seed = Seed(audit.bootstrap, left, 1)
     producer, _ = seed.open([Record(value) for value in values([200])])
     quiet = night(stable_only=True)
@@ -97,7 +97,7 @@ def test_a_lost_record_is_found_in_its_night(audit: Audit, tmp_path: Path) -> No
     assert night.chain() == ["night-1", "night-3", "night-4"]
     with pytest.raises(ReconcileError, match="another question"):
         night(columns=["id:bigint"])
-    # Retention takes records of a night that no report has.
+    # Retention removes records of a night before any report has them.
     for topic in (left, right):
         produce(audit.bootstrap, topic, *values(range(151, 160)))
     remove(audit.bootstrap, left, 157)
@@ -113,7 +113,7 @@ def test_a_lost_record_is_found_in_its_night(audit: Audit, tmp_path: Path) -> No
 def test_rows_with_the_places_of_their_records_are_audited_by_night(
     audit: Audit, tmp_path: Path
 ) -> None:
-    """The rows of a sink with pk.mode=kafka are told apart by their offsets."""
+    """Rows of a sink with pk.mode=kafka are assigned to nights by their offsets."""
     topic, file = unique_name("rows"), tmp_path / "rows.db"
     create_topics(audit.bootstrap, [topic])
 

@@ -31,7 +31,8 @@ from tests.support.servers.topics import create_topics
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(850)]
 
 WAIT_S = 150
-# Slowly: a busy machine audits a topic that grows all the time. Each write is of BATCH_ROWS rows.
+# A slow rate, as a busy machine audits a topic that grows all the time; each write has BATCH_ROWS
+# rows.
 PAUSE_S = 1.0
 BATCH_ROWS = 20
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
@@ -50,7 +51,7 @@ ADD_ORDERS = (
 
 @dataclass(frozen=True, slots=True)
 class Shop:
-    """One agent and a command for it; the audits get passwords from a file."""
+    """One agent and a command for it; the audits read passwords from a file."""
 
     agent: Agent
     command: Pyconnect
@@ -58,7 +59,7 @@ class Shop:
     broker: str
 
     def spec_of(self, job: str, connector: str, side: str) -> dict[str, Any]:
-        """Resolve what `pyconnect reconcile` compares now."""
+        """Return the spec that `pyconnect reconcile` resolves now."""
         ended = self.command("reconcile", job, connector, "--print-spec", "-o", "json")
         assert ended.code == 0, ended.err
         assert PASSWORD not in ended.out
@@ -121,7 +122,7 @@ def steadily_written(postgres: PostgresServer, database: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A source and a sink that move orders from a table to another one."""
+    """A source and a sink that move orders from one table to another."""
 
     database: str
     source: str
@@ -144,7 +145,7 @@ def moved(shop: Shop, postgres: PostgresServer) -> Iterator[Moved]:
         connection.execute(f"CREATE TABLE orders ({ORDERS})".encode())
         connection.execute("CREATE TABLE target (LIKE orders)")
         connection.execute("ALTER TABLE target ADD COLUMN added timestamptz DEFAULT now()")
-        # A text in a column of JSON would be a text within it.
+        # A column of JSON would hold the record's text as a text within JSON.
         connection.execute("ALTER TABLE target ALTER COLUMN doc TYPE text")
     with steadily_written(postgres, database):
         source = shop.create(
@@ -185,7 +186,7 @@ def agreed(answer: Answer) -> None:
 def test_a_running_sink_agrees(
     audit: Audit, shop: Shop, moved: Moved, postgres: PostgresServer
 ) -> None:
-    """Rows that came after the stored offsets are under way; a column of no record is left out."""
+    """Rows after the stored offsets are under way, and a column that no record has is left out."""
     spec = shop.spec_of("topic-sink", moved.sink, "right")
     seen = count(postgres, moved.database)
     eventually(lambda: count(postgres, moved.database) > seen + BATCH_ROWS, WAIT_S)
@@ -197,17 +198,17 @@ def test_a_running_sink_agrees(
 
 @pytest.mark.long(only=True)
 def test_a_running_source_agrees(audit: Audit, shop: Shop, moved: Moved) -> None:
-    """Rows behind the committed position may be in the topic already."""
+    """Rows beyond the committed position are optional in the topic."""
     agreed(audit.run(**shop.spec_of("source-topic", moved.source, "left")))
 
 
 def test_rows_that_were_removed_doubled_and_changed_are_found(
     audit: Audit, shop: Shop, moved: Moved, postgres: PostgresServer
 ) -> None:
-    """Each as what it is, though the sink goes on; then they are put right again."""
+    """Removed, doubled and changed rows are found while the sink goes on."""
     columns = "id, price, at, day, raw, ratio, paid, doc, note"
     with postgres.connect(moved.database) as connection:
-        # From the table itself: the text of a JSON document has other spaces in its source.
+        # Copied from the table itself, as the source's JSON has other spaces.
         connection.execute(
             f"CREATE TEMP TABLE saved AS SELECT {columns} FROM target"
             " WHERE id IN (5, 7, 9)".encode()
@@ -226,7 +227,7 @@ def test_rows_that_were_removed_doubled_and_changed_are_found(
 
 @pytest.mark.long(only=True)
 def test_a_whole_run_keeps_the_password_to_itself(shop: Shop, moved: Moved, tmp_path: Path) -> None:
-    """It is in no file of the report, which has Spark's log, and on no command line."""
+    """No file of the report, including Spark's log, and no output has the password."""
     reconcile = Reconcile(
         tmp_path, PYCONNECT_URL=shop.agent.url, PYCONNECT_KAFKA_BOOTSTRAP=shop.broker
     )
@@ -241,7 +242,7 @@ def test_a_whole_run_keeps_the_password_to_itself(shop: Shop, moved: Moved, tmp_
 def test_documents_of_a_table_keep_their_nulls(
     spark: SparkSession, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """The spec is written by hand, and names no driver."""
+    """Nulls within JSON documents are compared, also if the spec names no driver."""
     properties = tmp_path / "secret.properties"
     properties.write_text(f"user={USER}\npassword={PASSWORD}\n")
     database = postgres.new_database()
@@ -266,7 +267,7 @@ def test_documents_of_a_table_keep_their_nulls(
 def test_the_last_row_of_each_key_is_compared(
     audit: Audit, shop: Shop, moved: Moved, mariadb: MariaDbServer
 ) -> None:
-    """With insert.mode=upsert on MariaDB; the key is that of the record."""
+    """In upsert mode on MariaDB the last row of each key is compared by the record's key."""
     database = mariadb.new_database()
     config = shop.agent.get(f"/connectors/{moved.sink}/config")
     topic = config["topics"]
@@ -300,7 +301,7 @@ def test_the_last_row_of_each_key_is_compared(
 def test_rows_that_changed_since_they_were_read_are_under_way(
     audit: Audit, shop: Shop, mariadb: MariaDbServer
 ) -> None:
-    """A source by time on MariaDB; a row that is gone from the table is extra in the topic."""
+    """Rows that changed after they were read are under way, and deleted rows are extra."""
     database, prefix = mariadb.new_database(), unique_name("timed") + "-"
     mariadb.execute(
         database,
@@ -345,7 +346,7 @@ def test_rows_that_changed_since_they_were_read_are_under_way(
 
 @pytest.mark.long(only=True)
 def test_lines_in_a_table_of_sqlite_are_compared(audit: Audit, shop: Shop, tmp_path: Path) -> None:
-    """HoistField makes rows of texts; their places in Kafka are the primary key."""
+    """Texts that HoistField has made rows are compared by their places in Kafka."""
     lines, database, topic = tmp_path / "lines.txt", tmp_path / "lines.db", unique_name("lines")
     lines.write_text("".join(f'{{"line": {n}}}\n' for n in range(1000)))
     text = {"key.converter": STRING_CONVERTER, "value.converter": STRING_CONVERTER}

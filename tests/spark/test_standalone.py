@@ -1,4 +1,4 @@
-"""Every audit on a real standalone cluster: a master and two workers in places of their own."""
+"""Every audit on a real standalone cluster: a master and two workers in separate directories."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Cluster:
         self._before: set[Path] = set()
 
     def settings(self) -> dict[str, str]:
-        """Return settings of sessions, for which both executors are needed."""
+        """Return session settings that require both executors."""
         return {
             "spark.executor.memory": "512m",
             "spark.executor.defaultJavaOptions": self.java,
@@ -67,7 +67,7 @@ class Cluster:
         }
 
     def executors(self) -> int:
-        """Return how many workers have run an executor since the last call."""
+        """Return the number of workers that have run an executor since the last call."""
         logs = set(self.directory.glob("worker-*/work/app-*/*/stderr"))
         new, self._before = logs - self._before, logs
         return len({log.relative_to(self.directory).parts[0] for log in new})
@@ -95,9 +95,9 @@ def audits(
 def test_every_audit_runs_in_client_mode(
     cluster: Cluster, audits: Sequence[SeededAudit], kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """With `--master`: executors on both workers find what a local session finds.
+    """Executors on both workers find the same as a local session.
 
-    Without --long those audits that read more than topics or ask a registry.
+    Without --long only the audits run that read more than topics or ask a registry.
     """
     if not LONG:
         audits = [audit for audit in audits if audit.asked["job"] in OF_ALL_SIDES]
@@ -111,7 +111,7 @@ def test_every_audit_runs_in_client_mode(
 def test_every_audit_runs_under_spark_submit(
     cluster: Cluster, audits: Sequence[SeededAudit], kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """Specs and reports are named by paths relative to the driver's directory, no worker's."""
+    """Paths of specs and reports are relative to the driver's directory, not a worker's."""
     asked = specs(audits, kafka_broker.bootstrap_servers, {})
     arguments = written_specs(asked, tmp_path / "runs")
     settings = cluster.settings().items()
@@ -139,7 +139,7 @@ def test_every_audit_runs_under_spark_submit(
 def test_every_audit_runs_through_spark_connect(
     cluster: Cluster, audits: Sequence[SeededAudit], kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """The server's executors are those of the cluster."""
+    """A Spark Connect server finds the same with the cluster's executors."""
     memory = {"memory": "512m", "defaultJavaOptions": cluster.java}
     environment = cluster.environment
     with connect_server(tmp_path, environment, cluster.master, **memory) as server:

@@ -1,4 +1,4 @@
-"""`reconcile topic-topic` over two clusters that share nothing but the names of their topics."""
+"""`reconcile topic-topic` over two clusters that share only the names of their topics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEYS = [f"k{n}".encode() for n in range(60)]
 
 @pytest.fixture(scope="module")
 def far(module_servers: Servers) -> str:
-    """Brokers of another cluster than the session's."""
+    """The brokers of a cluster other than the session's."""
     return module_servers.broker().bootstrap_servers
 
 
@@ -38,7 +38,7 @@ def cluster_id(bootstrap: str) -> str | None:
 
 
 def mirrored(near: str, far: str) -> tuple[Seed, Seed]:
-    """One name in both clusters, the same records at other offsets and in other partitions."""
+    """Write the same records in both clusters, at other offsets and in other partitions."""
     name = unique_name("mirrored")
     origin = seed_topic(near, name=name, partitions=2)
     mirror = seed_topic(far, name=name, partitions=3)
@@ -52,7 +52,7 @@ def mirrored(near: str, far: str) -> tuple[Seed, Seed]:
 def test_a_mirror_in_another_cluster_agrees_and_then_differs_by_offsets(
     audit: Audit, far: str, tmp_path: Path
 ) -> None:
-    """By options and by a spec file; each fault has its own cluster's offset."""
+    """A mirror agrees by options or a spec, and each fault has the offset of its own cluster."""
     near = audit.bootstrap
     assert cluster_id(near) != cluster_id(far)
     origin, mirror = mirrored(near, far)
@@ -95,7 +95,7 @@ right: {{kind: topic, topics: [{origin.topic}], cluster: far}}
 def test_a_second_cluster_that_does_not_answer_is_named(
     kafka_broker: SharedBroker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Its address and why, never an empty topic that agrees with an empty one."""
+    """A cluster that does not answer is an error with its address, not an empty topic."""
     monkeypatch.setattr(cluster_view, "TIMEOUT_S", 3.0)
     seed = seed_topic(kafka_broker.bootstrap_servers)
     side = {"kind": "topic", "topics": [seed.topic]}

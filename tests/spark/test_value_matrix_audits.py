@@ -1,4 +1,4 @@
-"""Audits of tables and files of all types: each value that changes is found, and no other one.
+"""Audits of tables and files of all types: each value that changes is found, and no others.
 
 A row of the sink has one value of the matrix; another row has it with the least change that its
 column holds. The same rows agree. If both rows change places in the topic, each of them differs.
@@ -42,7 +42,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
 DATABASES = ("PostgreSQL", "MariaDB", "SQLite")
 FILES = {"Parquet": "Parquet", "JSON": "JSON", "CSV": "CSV", "Iceberg": "Parquet"}
-"""The format that LakeSink writes, and the one that LakeSource has read."""
+"""The format that LakeSink writes, and the format of the rows from LakeSource."""
 TABLE = "audited"
 WIDE = Context(prec=2000)
 OTHER_TEXTS: Mapping[str, Sequence[str]] = {
@@ -76,7 +76,7 @@ OTHER_TEXTS: Mapping[str, Sequence[str]] = {
 
 
 def neighbour(column: Column, value: object) -> object:  # noqa: C901  one case a class
-    """Return a value that the column holds and that differs from this one as little as possible."""
+    """Return a value of the column that differs from this one as little as possible."""
     match value:
         case bool():
             return not value
@@ -89,7 +89,7 @@ def neighbour(column: Column, value: object) -> object:  # noqa: C901  one case 
         case float() if column.kind is Kind.FLOAT32:
             return 1.5000001192092896
         case float() if value == 0:
-            # Not the least double: Java writes it with other digits.
+            # Java writes the least double with other digits.
             return 1e-300
         case float():
             return math.nextafter(value, 0.25)
@@ -135,7 +135,7 @@ def _other_text(column: Column, text: str) -> str:
         return text + "x" if len(text) < 8 else text[:-1] + ("y" if text[-1] == "x" else "x")
     digit = re.search(r"(\d)(?=\D*$)", text)
     if digit:
-        # No zero: a database may leave out the last one.
+        # The digit is not zero, which a database may leave out at the end.
         return text[: digit.start()] + str(int(digit[1]) % 9 + 1) + text[digit.end() :]
     return '"coffee"' if column.kind is Kind.JSON else text + "x"
 
@@ -163,7 +163,7 @@ Pairs = list[tuple[Cell, Row, Row]]
 def pairs_of(systems: Systems, source: str, target: str = "") -> Pairs:
     """Return the first value of a type of each kind, and its neighbour, as rows.
 
-    With --long each value of each type that the source reads. The target is a format that refuses
+    With --long each value of each type that the source reads. `target` is a format that refuses
     some of them.
     """
     cells = [
@@ -172,7 +172,7 @@ def pairs_of(systems: Systems, source: str, target: str = "") -> Pairs:
         if not (refused_at_reading(cell) or refused_at_writing(cell, Topic.JSON, target))
     ]
     if target == "Iceberg":
-        # Its library reads no times of day in Spark.
+        # Iceberg's library reads no times of day in Spark.
         cells = [cell for cell in cells if cell.column.kind is not Kind.TIME]
     if not LONG:
         # Spark takes minutes to plan fifty columns.
@@ -203,7 +203,7 @@ def row_of(schema: Schema | None, number: int, name: str, value: object) -> Row:
         return {"id": number, name: value}
     values: list[object] = [None] * len(schema.fields)
     names = [field.name for field in schema.fields]
-    # CSV files have texts only.
+    # CSV files have only texts.
     values[names.index("id")] = (
         str(number) if schema.fields[0].schema.type is Type.STRING else number
     )
@@ -212,7 +212,7 @@ def row_of(schema: Schema | None, number: int, name: str, value: object) -> Row:
 
 
 def exchanged(pairs: Pairs) -> Pairs:
-    """Return the pairs with the value of each in the row of the other one."""
+    """Return the pairs with the two values of each exchanged."""
     return [
         (cell, with_id(one, other.get("id")), with_id(other, one.get("id")))
         for cell, one, other in pairs
@@ -239,7 +239,7 @@ def records_of(pairs: Pairs, topic: Topic = Topic.JSON) -> list[Given]:
 
 
 def names_of(answer: Answer, pairs: Pairs) -> set[str]:
-    """Return the values whose rows are missing."""
+    """Return the names of the values whose rows are missing."""
     cells = [
         pairs[place.offset // 2][0]
         for finding in answer.of("missing")
@@ -257,7 +257,7 @@ def check_audits(
     job: str = "topic-sink",
     topic: Topic = Topic.JSON,
 ) -> None:
-    """The audit agrees on equal rows, and finds each pair that is exchanged."""
+    """Check that the audit agrees on equal rows, and finds each exchanged pair."""
     answer = audit.run(job, {TOPIC: records_of(pairs, topic)}, **sides)
     unheld = {(each.group, each.count) for each in answer.of("not-representable")}
     assert (names_of(answer, pairs), unheld) == (set(), set())
@@ -286,13 +286,13 @@ def written(database: Database, pairs: Pairs) -> None:
     """Have SqlSink write the rows into a table of the source's own types."""
     columns = {cell.column.name: cell.column.type for cell, *_ in pairs}
     define(database, TABLE, columns)
-    # Without the offsets of the run before.
+    # The sink must not use the offsets of an earlier run.
     database.execute(f"DROP TABLE IF EXISTS o{TABLE}")
     delivered(SqlSinkTask, sink_props(database, TABLE), messages_of(pairs))
 
 
 def read_back(database: Database, table: str, rows: int) -> Resolved:
-    """Return the table as the side of a source that has read so many rows."""
+    """Return the table as the side of a source that has read `rows` rows."""
     config = {
         **sink_props(database, table),
         "mode": "incrementing",
@@ -307,7 +307,7 @@ def read_back(database: Database, table: str, rows: int) -> Resolved:
 def test_each_changed_value_of_a_table_is_found(
     audit: RecordedAudit, systems: Systems, tmp_path: Path, name: str
 ) -> None:
-    """Of the database's own types, in a sink's table; with --long in a source's table, too."""
+    """Each changed value of a type is found in a sink's table; with --long in a source's, too."""
     database, pairs = systems.databases[name], pairs_of(systems, name)
     written(database, pairs)
     config = sink_props(database, TABLE)
@@ -341,7 +341,7 @@ def test_each_changed_value_of_a_file_is_found(
 def test_values_that_no_record_has_are_differences(
     audit: RecordedAudit, systems: Systems, tmp_path: Path, name: str
 ) -> None:
-    """Infinity, zero dates and times beyond a day, which a source left out as null."""
+    """Infinity, zero dates and times beyond a day, which a source wrote as null, differ."""
     types = {c.column for c in cells_of(name) if refused_at_reading(c)}
     cells = [c for c in cells_of(name) if c.column in types and c.value.name != "not UTF-8"]
     records = systems.sources[name].read(cells, {"values.out.of.range": "null"})

@@ -1,4 +1,4 @@
-"""Compares keep type and value: nothing that a sink lost, rounded or converted is equal."""
+"""Compares by type and value: a value that a sink lost, rounded or converted is a difference."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ LOSSES = [
 
 
 def test_a_value_that_the_column_cannot_hold_is_a_finding(audit: RecordedAudit) -> None:
-    """Each conversion that loses something; the finding names field, count and place."""
+    """Each lossy conversion is a finding with the field, the count and the place."""
     names = [f"n{number}" for number, *_ in LOSSES]
     values = ["{}", *(f'{{"n{number}":{value}}}' for number, _, value, _ in LOSSES)]
     stored = [f"{each} AS {name}" for name, (*_, each) in zip(names, LOSSES, strict=True)]
@@ -93,7 +93,7 @@ def test_a_value_that_the_column_cannot_hold_is_a_finding(audit: RecordedAudit) 
 
 
 def test_the_example_of_a_narrowing_sink(audit: RecordedAudit) -> None:
-    """Texts, too large and broken numbers, and a field without a column."""
+    """Texts, large numbers and fractions in an integer column are findings with counts."""
     values = [
         '{"id":7,"n":"abc","extra":"x"}',
         '{"id":8,"n":99999999999999999999}',
@@ -107,7 +107,7 @@ def test_the_example_of_a_narrowing_sink(audit: RecordedAudit) -> None:
 
 
 def test_values_that_columns_hold_agree(audit: RecordedAudit) -> None:
-    """However numbers and instants are written; null and absent are one in a column."""
+    """Numbers and instants agree in any notation, and null and absent are equal in a column."""
     values = [
         '{"a":1.0,"b":1e2,"c":0.1,"d":"2024-01-01T01:00:00+01:00","e":"2024-01-02","f":true}',
         '{"g":"x","h":1.50,"i":{"y":[1,2.0,null],"x":null},"j":{"k":"v"},"k":"AP8="}',
@@ -132,7 +132,7 @@ def test_values_that_columns_hold_agree(audit: RecordedAudit) -> None:
 
 
 def test_changes_inside_lists_and_structs_are_seen(audit: RecordedAudit) -> None:
-    """A null, a swap and another type in nested values."""
+    """A null, a swap and another type in nested values are differences."""
     values = ['{"x":1,"y":[1,2]}', '{"x":null,"y":[1,2]}', '{"x":1,"y":[2,1]}',
               '{"x":1,"y":[1,"2"]}', '{"x":1,"y":[1,2],"z":0}', '{"y":[1,2]}',
               '{"x":"1","y":[1,2]}']  # fmt: skip
@@ -144,7 +144,7 @@ def test_changes_inside_lists_and_structs_are_seen(audit: RecordedAudit) -> None
 
 
 def test_names_with_points_and_other_cases_are_names(audit: RecordedAudit) -> None:
-    """`a.b` is a column's whole name, or a member of an object; `A` and `a` are two columns."""
+    """`a.b` is a whole name or a path, and `A` and `a` are two columns."""
     values = ['{"a.b":1,"A":2,"a":3,"b`c":4}']
     query = "SELECT 1L AS `a.b`, 2L AS A, 3L AS a, 4L AS `b``c`"
     assert beside_parquet(audit, values, query).verdict is AGREE
@@ -162,7 +162,7 @@ def test_names_with_points_and_other_cases_are_names(audit: RecordedAudit) -> No
 def test_a_load_time_is_left_out_by_name_or_leaves_the_answer_open(
     audit: RecordedAudit, tmp_path: Path
 ) -> None:
-    """A column that no record has is not compared, and the report says which."""
+    """A column that no record has leaves the answer open, unless the compared columns are named."""
     values = ['{"id":1,"at":1704067200123}']
     query = "SELECT 1L AS id, TIMESTAMP'2024-01-01 00:00:00.123' AS at, now() AS loaded_at"
     answer = beside_parquet(audit, values, query)
@@ -177,7 +177,7 @@ def test_a_load_time_is_left_out_by_name_or_leaves_the_answer_open(
 
 
 def test_a_type_in_the_spec_narrows_nothing(audit: RecordedAudit) -> None:
-    """It says what a value stands for; what a column rounded or cut is a difference."""
+    """A type in the spec says how to read a value; a rounded or cut one is a difference."""
     values = ['{"id":1,"p":10.13,"at":1704067200123}', '{"id":2,"p":10.129,"at":1704067200123}',
               '{"id":3,"p":"x","at":1704067200123}',
               '{"id":4,"p":1,"at":"2024-01-01T00:00:00.123456Z"}']  # fmt: skip
@@ -209,7 +209,7 @@ DIFFERENT = [
 
 
 def test_documents_are_equal_by_type_and_value(audit: RecordedAudit) -> None:
-    """Numbers by their exact decimal, objects in any order; nothing else is equal."""
+    """Numbers are equal by exact decimal, and objects in any order of members; nothing else is."""
     pairs = [*EQUAL, *DIFFERENT]
     topics = {
         name: [
@@ -227,7 +227,7 @@ def test_documents_are_equal_by_type_and_value(audit: RecordedAudit) -> None:
 def test_records_that_do_not_parse_are_compared_by_their_bytes(
     audit: RecordedAudit, tmp_path: Path
 ) -> None:
-    """Those that did not reach the sink are missing."""
+    """Records that do not parse are missing from a sink unless it has their bytes."""
     values: list[str | bytes | None] = [
         '{"id":1}', "not json", '{"id":', b"\xff\xfe", "{'id':1}", '{"id":1} x'
     ]  # fmt: skip
@@ -243,7 +243,7 @@ def test_records_that_do_not_parse_are_compared_by_their_bytes(
 
 
 def test_upsert_means_one_row_for_each_key(audit: RecordedAudit, tmp_path: Path) -> None:
-    """Rows of a key that are there twice are found, in files and in a table without a key."""
+    """A second row of a key is found in files, and in a table without a primary key."""
     values = ['{"id":1,"n":1}', '{"id":2,"n":1}', '{"id":1,"n":2}']
     members = {"mode": "upsert", "key": "json:id"}
     twice = "SELECT * FROM VALUES (1L, 2L), (2L, 1L), (2L, 1L), (2L, 1L) AS t(id, n)"
@@ -261,7 +261,7 @@ def test_upsert_means_one_row_for_each_key(audit: RecordedAudit, tmp_path: Path)
 
 
 def test_members_of_keys_keep_their_types(audit: RecordedAudit) -> None:
-    """Key 1 is not key "1"; beside a column of dates the text of a date is one."""
+    """Key 1 differs from key "1", and a text of a date equals a date in its column."""
     left = [Given(b'{"v":1}', b'{"id":1}'), Given(b'{"v":2}', b'{"id":"1"}')]
     members = {"mode": "upsert", "key": "key.json:id"}
     topics = {LEFT: left, RIGHT: left[1:]}
@@ -274,14 +274,14 @@ def test_members_of_keys_keep_their_types(audit: RecordedAudit) -> None:
 
 
 def test_a_key_may_have_moved_to_another_partition(audit: RecordedAudit) -> None:
-    """The later record of a key counts, although its offset is lower there."""
+    """The later record of a key counts, even if its offset in another partition is lower."""
     left = [Given(b"%d" % n, b"k%d" % n, timestamp_ms=1000 + n) for n in range(20)]
     moved = [Given(b"99", b"k7", partition=1, offset=0, timestamp_ms=9000)]
     right = [Given(b"%d" % (99 if n == 7 else n), b"k%d" % n) for n in range(20)]
     sides = {"left": topic(LEFT), "right": topic(RIGHT), "mode": "upsert"}
     answer = audit.run("topic-topic", {LEFT: [*left, *moved], RIGHT: right}, **sides)
     assert answer.verdict is AGREE
-    # Of two last records of one time either may be the last, also a tombstone.
+    # Of two last records with the same time either may be the last, also a tombstone.
     moved = [
         replace(moved[0], timestamp_ms=1007),
         Given(None, b"k8", partition=1, offset=1, timestamp_ms=1008),
@@ -294,7 +294,7 @@ def test_a_key_may_have_moved_to_another_partition(audit: RecordedAudit) -> None
 
 
 def test_sqlite_keeps_what_it_stores(audit: RecordedAudit, tmp_path: Path) -> None:
-    """A value of another class than the column's type is itself, not null or another value."""
+    """A value of another class than the column's type is compared as it is stored."""
     changes = ["n = 'abc'", "b = 'yes'", "n = NULL", "n = 7.5", "b = 3", "r = 'x'", "n = x'00'"]
     count = len(changes) + 4
     values = [json.dumps({"id": n, "n": n, "b": bool(n % 2), "r": 0.5}) for n in range(count)]
@@ -315,7 +315,7 @@ def test_sqlite_keeps_what_it_stores(audit: RecordedAudit, tmp_path: Path) -> No
 
 
 def test_texts_of_csv_stand_for_what_the_records_have(audit: RecordedAudit, tmp_path: Path) -> None:
-    """Numbers where the records have numbers, texts where they have texts."""
+    """CSV texts are numbers if the records have numbers, and texts if they have texts."""
     values = [
         '{"id":1,"zip":"007","price":1.50,"ok":true}', '{"id":2,"zip":"7","price":1e2,"ok":false}',
     ]  # fmt: skip
@@ -358,7 +358,7 @@ LOST_IN_COLUMNS = [
 
 
 def test_rows_of_columns_of_every_kind_are_told_apart(audit: RecordedAudit) -> None:
-    """Each row has one value that its column keeps or has lost; exactly the lost ones are found."""
+    """Exactly those rows are missing whose column has lost the value."""
     pairs = [*KEPT_IN_COLUMNS, *LOST_IN_COLUMNS]
     values = [f'{{"id":{n},"c{n}":{value}}}' for n, (value, _) in enumerate(pairs)]
     stored = ", ".join(f"{each} AS c{n}" for n, (_, each) in enumerate(pairs))
@@ -373,7 +373,7 @@ def test_rows_of_columns_of_every_kind_are_told_apart(audit: RecordedAudit) -> N
 def test_members_of_json_on_both_sides_keep_their_nulls(
     audit: RecordedAudit, tmp_path: Path
 ) -> None:
-    """Also where columns are named, and where a member is there twice."""
+    """Nulls of nested members differ from absent ones, and repeated members are kept."""
     values = ['{"a":0,"s":{"x":null}}', '{"a":1,"s":{"x":1,"x":2}}', '{"a":2,"s":{"x":1,"x":2}}',
               '{"a":3}', '{"a":4,"s":{"x":[null]}}', '{"a":5,"s":"\\u007b}"}']  # fmt: skip
     sink = tmp_path / "sink.jsonl"
@@ -388,7 +388,7 @@ def test_members_of_json_on_both_sides_keep_their_nulls(
 
 
 def test_rows_of_csv_are_whole(audit: RecordedAudit, tmp_path: Path) -> None:
-    """Newlines, quotes and backslashes are kept; a row with too many or too few values differs."""
+    """CSV keeps newlines, quotes and backslashes; a row with too many or too few values differs."""
     texts = ["x", "a\nb", 'a"b', 'a",b"c', "a\\b", "a\\", "", None, " x"]
     values = [json.dumps({"id": n, "s": text, "t": "z"}) for n, text in enumerate(texts)]
     kept = '0,x,z\n1,"a\nb",z\n2,"a""b",z\n3,"a"",b""c",z\n4,"a\\b",z\n5,"a\\",z\n6,"",z\n7,,z\n'
@@ -408,7 +408,7 @@ def test_rows_of_csv_are_whole(audit: RecordedAudit, tmp_path: Path) -> None:
 def test_a_null_in_the_only_column_of_csv_is_no_empty_text(
     audit: RecordedAudit, tmp_path: Path
 ) -> None:
-    """LakeSink writes it as a comma; Spark reads it as a null."""
+    """A null in the only column is LakeSink's comma, and not an empty text."""
     file = tmp_path / "sink.csv"
     files = {"kind": "files", "paths": [str(file)], "format": "csv"}
     for only, empty, found in (
@@ -427,7 +427,7 @@ def test_a_null_in_the_only_column_of_csv_is_no_empty_text(
 
 
 def test_a_column_of_one_file_is_one_of_the_sink(audit: RecordedAudit, tmp_path: Path) -> None:
-    """Files of Parquet may have columns that the first one has not, or wider ones."""
+    """A column of only some Parquet files, or a wider one, is compared."""
     for number, query in enumerate(("SELECT 1 AS id", "SELECT 2L AS id, 5L AS x")):
         audit.spark.sql(query).write.parquet((tmp_path / "sink" / f"{number}").as_uri())
     paths = [str(tmp_path / "sink" / each) for each in ("0", "1")]
@@ -439,7 +439,7 @@ def test_a_column_of_one_file_is_one_of_the_sink(audit: RecordedAudit, tmp_path:
 
 
 def test_nanoseconds_that_spark_cuts_are_not_audited(audit: RecordedAudit) -> None:
-    """INT96 of Parquet and timestamps of ORC; those of microseconds are compared."""
+    """Timestamps with nanoseconds in INT96 or ORC are refused, because Spark would cut them."""
     second = 1704067200 * 10**9
     values = ['{"t":"2024-01-01T00:00:00.123456Z"}', '{"l":["2024-01-01T00:00:00Z"]}']
     topics = {LEFT: given(*values)}
@@ -461,7 +461,7 @@ def test_nanoseconds_that_spark_cuts_are_not_audited(audit: RecordedAudit) -> No
 
 
 def test_nanoseconds_in_keys_and_beside_sparks_own_schema_are_found(audit: RecordedAudit) -> None:
-    """Another writer may keep the schema of Spark's file, in which Spark looks for no INT96."""
+    """INT96 is found in keys, and in a file that keeps Spark's schema but has another writer."""
     nanos = 1704067200 * 10**9 + 123456001
     moments = pa.array([nanos], pa.timestamp("ns"))
     [own] = Path(audit.parquet("SELECT now() AS t")["paths"][0]).glob("*.parquet")  # type: ignore[index]
@@ -487,7 +487,7 @@ def test_nanoseconds_in_keys_and_beside_sparks_own_schema_are_found(audit: Recor
 def test_nanoseconds_in_files_that_were_added_to_an_iceberg_table_are_not_audited(
     audit: RecordedAudit, tmp_path: Path
 ) -> None:
-    """Iceberg reads the microseconds of INT96, which it does not write itself."""
+    """An Iceberg table with INT96 in an added file is refused, because Iceberg would cut it."""
     url = f"sqlite:///{tmp_path}/catalog.db"
     catalog = SqlCatalog("iceberg", uri=url, warehouse=f"file://{tmp_path}/warehouse")
     catalog.create_namespace("db")
@@ -515,7 +515,7 @@ def test_nanoseconds_in_files_that_were_added_to_an_iceberg_table_are_not_audite
 
 
 def test_times_of_files_beyond_a_day_are_no_times(audit: RecordedAudit) -> None:
-    """They are not those of the day after."""
+    """A time beyond a day does not equal the time on the next day."""
     hour = 3_600_000_000
     times = pa.array([hour, 25 * hour, -23 * hour, 24 * hour - 1], pa.time64("us"))
     file = str(audit.directory / "sink.parquet")
@@ -527,7 +527,7 @@ def test_times_of_files_beyond_a_day_are_no_times(audit: RecordedAudit) -> None:
 
 
 def test_bytes_that_are_no_text_are_kept_in_files(audit: RecordedAudit, tmp_path: Path) -> None:
-    """Within values of Parquet, and in CSV; Spark has one character in place of any of them."""
+    """Bytes that are not UTF-8 are compared, although Spark would replace them all alike."""
 
     def texts(held: bytes) -> pa.Array:
         ends = pa.py_buffer(struct.pack("<ii", 0, len(held)))
@@ -559,7 +559,7 @@ def test_bytes_that_are_no_text_are_kept_in_files(audit: RecordedAudit, tmp_path
 
 
 def test_csv_is_read_in_its_encoding(audit: RecordedAudit, tmp_path: Path) -> None:
-    """UTF-8 with a byte order mark, in columns and separators, and one that options name."""
+    """CSV is read as UTF-8, also with a byte order mark, or in the encoding of its options."""
     text = 'tä§u\n"ö§ü"§€\n'
     values = given('{"tä":"ö§ü","u":"€"}')
     for number, (content, encoding) in enumerate(
@@ -574,7 +574,7 @@ def test_csv_is_read_in_its_encoding(audit: RecordedAudit, tmp_path: Path) -> No
 
 
 def test_lines_are_read_from_their_first_byte_in_every_directory(audit: RecordedAudit) -> None:
-    """Hadoop takes a byte order mark away, and Spark leaves directories without `=` out."""
+    """A byte order mark belongs to the first line, and directories without `=` are read."""
     sink = audit.directory / "sink"
     (sink / "p").mkdir(parents=True)
     (sink / "p" / "b.gz").write_bytes(gzip.compress(BOM_UTF8 + b"two\n"))
@@ -587,7 +587,7 @@ def test_lines_are_read_from_their_first_byte_in_every_directory(audit: Recorded
 
 
 def test_identities_are_equal_by_type_and_value(audit: RecordedAudit) -> None:
-    """As documents are: one duplicate each of numbers, texts and objects."""
+    """Identities are equal if their numbers, texts or objects are equal as JSON."""
     ids = ["1", "1.0", '"1"', "true", '"true"', '{"a":1,"b":2}', '{"b":2,"a":1e0}', '"é"',
            '"\\u00e9"', "1.12345678901234567891", "1.12345678901234567892"]  # fmt: skip
     topics = {LEFT: given(*(f'{{"id":{each},"n":{n}}}' for n, each in enumerate(ids)))}
@@ -605,7 +605,7 @@ NO_MEMBER = ('{"n":%d} x', '{"n":%d}{"n":1}', "{'n':%d}", '{"n":1,"n":%d}', '{"\
 
 @pytest.mark.parametrize("path", ["n", "$.a.n"])
 def test_a_number_of_a_sequence_is_one_as_it_is_written(audit: RecordedAudit, path: str) -> None:
-    """No digit of it is cut off, and a text that is more than one JSON value has none."""
+    """A number counts only if no digit is cut off and its text is one JSON value."""
     good = [f'{{"n":{each}}}' for each in WHOLE]
     bad = [*(f'{{"n":{each}}}' for each in NO_NUMBER), *NO_MEMBER]
     values = [
@@ -620,7 +620,7 @@ def test_a_number_of_a_sequence_is_one_as_it_is_written(audit: RecordedAudit, pa
 
 
 def test_columns_that_no_side_has_prove_nothing(audit: RecordedAudit, tmp_path: Path) -> None:
-    """A misspelt name of JSON on both sides; the schemas of Connect's JSON are not compared."""
+    """A column that no record has is refused, because nulls on both sides would agree."""
     sink = tmp_path / "sink.jsonl"
     sink.write_text('{"a":9}\n')
     right = {"kind": "files", "paths": [str(sink)], "format": "json"}
@@ -641,7 +641,7 @@ def test_columns_that_no_side_has_prove_nothing(audit: RecordedAudit, tmp_path: 
 def test_a_column_of_files_counts_more_than_their_directories(
     audit: RecordedAudit, tmp_path: Path
 ) -> None:
-    """Spark would take the value in the name of a directory, and its type from the text."""
+    """A column in a file wins over the directory of its name, whose value is a text."""
     for columns, path, ids, lost in (
         ("'007' AS id, id AS n", "both", ("8", '"007"'), {0}),
         ("id AS n", "names", ("8", '"8"', '"08"'), {2}),
@@ -656,7 +656,7 @@ def test_a_column_of_files_counts_more_than_their_directories(
 
 
 def test_a_record_without_a_value_is_no_row_of_nulls(audit: RecordedAudit, tmp_path: Path) -> None:
-    """Also where a connector's table is compared."""
+    """A record without a value differs from a row of nulls."""
     file = tmp_path / "sink.db"
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("CREATE TABLE t (a INTEGER)")
@@ -669,7 +669,7 @@ def test_a_record_without_a_value_is_no_row_of_nulls(audit: RecordedAudit, tmp_p
 
 
 def test_times_of_a_table_are_those_of_its_zone(audit: RecordedAudit, tmp_path: Path) -> None:
-    """Also where columns are named by hand."""
+    """Times without a zone are in the table's zone, also with named columns."""
     file = tmp_path / "sink.db"
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("CREATE TABLE t (at TIMESTAMP)")
@@ -683,7 +683,7 @@ def test_times_of_a_table_are_those_of_its_zone(audit: RecordedAudit, tmp_path: 
 def test_repetitions_that_are_allowed_hide_no_foreign_row(
     audit: RecordedAudit, tmp_path: Path
 ) -> None:
-    """However few findings are kept."""
+    """Allowed repetitions do not push an extra row out of the kept findings."""
     sink, numbers = tmp_path / "sink.jsonl", range(30)
     lines = [f'{{"n":{n}}}' for n in numbers]
     sink.write_text("\n".join([*lines, *lines, '{"n":-1}']))
@@ -694,7 +694,7 @@ def test_repetitions_that_are_allowed_hide_no_foreign_row(
 
 
 def test_rows_without_a_key_are_not_versions_of_one_key(audit: RecordedAudit) -> None:
-    """Each different one has to be there; how often is unknown."""
+    """Each different row without a key must exist, but how often is unknown."""
     sides = {"left": topic(LEFT), "right": topic(RIGHT), "mode": "upsert"}
     one, two, bad = Given(b'{"n":1}'), Given(b'{"n":2}'), Given(b"bad")
     for key in ("key", "json:id"):
@@ -705,7 +705,7 @@ def test_rows_without_a_key_are_not_versions_of_one_key(audit: RecordedAudit) ->
 
 
 def test_tombstones_whose_key_is_not_read_leave_the_answer_open(audit: RecordedAudit) -> None:
-    """A key within values is none of theirs: what they remove may be there still."""
+    """Tombstones are unknown with a key in values, because the removed key cannot be read."""
     records = [Given(b'{"id":1}', b'{"id":1}'), Given(None, b'{"id":1}'), Given(b'{"id":2}')]
     sides = {"left": topic(LEFT), "right": audit.parquet("SELECT id + 1 AS id FROM range(2)")}
     answer = audit.run("topic-sink", {LEFT: records}, **sides, mode="upsert", key="json:id")
@@ -713,7 +713,7 @@ def test_tombstones_whose_key_is_not_read_leave_the_answer_open(audit: RecordedA
 
 
 def test_keys_of_any_type_are_keys(audit: RecordedAudit) -> None:
-    """A key is compared as its column is: dates, instants, and names in another case."""
+    """A key is compared with the type of its column, also if its name has another case."""
     values = ['{"Id":"2024-01-02","n":1}', '{"Id":19725,"n":1}']
     query = "SELECT DATE'2024-01-02' AS id, 1L AS n UNION ALL SELECT DATE'2024-01-03', 2L"
     members = {"mode": "upsert", "key": "json:Id"}

@@ -11,7 +11,7 @@ INTERVAL_S = 0.02
 LONGEST_INTERVAL_S = 0.1
 LONGEST_AFTER_LONG_CALL_S = 0.5
 DEADLINE_S = 150.0
-"""Nobody waits so long but on a machine that has too much to do, or for what will not come."""
+"""The limit of a wait; only an overloaded machine or a failure takes so long."""
 
 
 def eventually(
@@ -19,10 +19,10 @@ def eventually(
 ) -> Answer:
     """Return the first true answer of `predicate`; fail when none comes within `timeout_s`.
 
-    An AssertionError of the predicate counts as no. `describe` says what was awaited: a text, or
-    a callable whose answer is shown at the end (the state that was reached instead). The intervals
-    between the calls grow, and are as long as the calls: a predicate that asks a server takes
-    processor time from it.
+    An AssertionError of the predicate counts as no. `describe` names the awaited condition: a text,
+    or a callable whose answer is shown at the end (the state that was reached instead). The
+    intervals between calls grow with the time and with the length of a call, because a predicate
+    that asks a server takes processor time from it.
     """
     started = time.monotonic()
     while True:
@@ -66,7 +66,7 @@ async def eventually_async(
 
 
 def _interval(passed_s: float, call_s: float) -> float:
-    """Return the time until the next call: a twentieth of what has passed, or that of the call."""
+    """Return the time until the next call: a twentieth of the time so far, or that of the call."""
     interval_s = min(LONGEST_INTERVAL_S, max(INTERVAL_S, passed_s / 20))
     return min(LONGEST_AFTER_LONG_CALL_S, max(interval_s, call_s))
 

@@ -11,7 +11,7 @@ Function: TypeAlias = Callable[[Any], Any]
 
 
 class Applied(Transformation[ConnectRecord]):
-    """Applies a function."""
+    """A transformation that applies a function."""
 
     def __init__(self, function: Function) -> None:
         self._function = function

@@ -1,4 +1,4 @@
-"""Datagen."""
+"""Tests of Datagen."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def content(records: list[SourceRecord]) -> list[object]:
 
 @pytest.mark.parametrize("name", sorted(TEMPLATES))
 def test_every_quickstart_makes_valid_records(name: str) -> None:
-    """Each value fits its schema, the key is one of its fields."""
+    """Each value fits its schema, and each record has a key."""
     source = harness(quickstart=name, batch_size="50")
     source.start()
     records = source.poll()
@@ -44,7 +44,7 @@ def test_every_quickstart_makes_valid_records(name: str) -> None:
 
 
 def test_the_sequence_goes_on_after_a_restart_as_if_there_were_none() -> None:
-    """Record n is a function of seed, task and n; the generation counts the starts."""
+    """Record n depends only on seed, task and n; a header counts the starts."""
     whole = harness(batch_size="10")
     whole.start()
     expected = content(whole.run(20))
@@ -62,7 +62,7 @@ def test_the_sequence_goes_on_after_a_restart_as_if_there_were_none() -> None:
 
 
 def test_a_seed_that_was_chosen_is_kept() -> None:
-    """Without random.seed the first start picks one, later ones read it from the offset."""
+    """Without random.seed the first start picks a seed; later starts read it from the offset."""
     source = SourceHarness(
         DatagenSourceTask, {"topic": "t", "quickstart": "users", "max.interval": "0"}
     )
@@ -77,7 +77,7 @@ def test_a_seed_that_was_chosen_is_kept() -> None:
 
 
 def test_tasks_have_sequences_of_their_own() -> None:
-    """The same seed does not make two tasks write the same records."""
+    """Two tasks with the same seed write different records."""
     connector = ConnectorHarness(DatagenSourceConnector, FAST)
     connector.start()
     streams = []
@@ -89,7 +89,7 @@ def test_tasks_have_sequences_of_their_own() -> None:
 
 
 def test_after_the_last_iteration_it_waits_in_slices() -> None:
-    """None rather than empty lists in a tight loop."""
+    """An exhausted source waits, so that the worker does not poll without a pause."""
     source = harness(iterations="3", batch_size="2")
     source.start()
     assert [len(source.poll()) for _ in range(3)] == [2, 1, 0]
@@ -97,7 +97,7 @@ def test_after_the_last_iteration_it_waits_in_slices() -> None:
 
 
 def test_throughput_limits_records_per_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records a second since the start, at most a batch at a time."""
+    """Records are due by the time since the start, at most a batch in each poll."""
     now_s = 100.0
     monkeypatch.setattr("time.monotonic", lambda: now_s)
     source = harness(throughput="10", batch_size="4")
@@ -109,7 +109,7 @@ def test_throughput_limits_records_per_second(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_without_throughput_each_record_waits_for_a_random_part_of_the_interval() -> None:
-    """One record a poll."""
+    """Each poll waits and returns one record."""
     source = harness(max_interval="200")
     source.start()
     assert [len(source.poll()) for _ in range(5)] == [1] * 5
@@ -124,7 +124,7 @@ def schema(*fields: object) -> str:
 
 
 def test_hints_select_the_generated_values() -> None:
-    """Each of them, nested types and unions included."""
+    """Each hint has its effect, also in nested types and unions."""
 
     def field(name: str, kind: object, **hints: object) -> dict[str, object]:
         base = kind if isinstance(kind, dict) else {"type": kind}
@@ -190,20 +190,20 @@ def test_hints_select_the_generated_values() -> None:
     ],
 )
 def test_a_wrong_schema_is_found_by_validation(settings: dict[str, str], text: str) -> None:
-    """Before the connector is created, with the reason."""
+    """Validation reports the reason before the connector is created."""
     found = ConnectorHarness(DatagenSourceConnector, {**FAST, **settings}).errors()
     assert re.search(text, str(found))
 
 
 def test_a_missing_topic_is_found_by_validation() -> None:
-    """Under either of its names it will do."""
+    """Either `topic` or `kafka.topic` is enough."""
     props = {name: value for name, value in FAST.items() if name != "topic"}
     assert "topic" in ConnectorHarness(DatagenSourceConnector, props).errors()
     assert not ConnectorHarness(DatagenSourceConnector, {**props, "kafka.topic": "t"}).errors()
 
 
 def test_a_schema_may_come_from_a_file(tmp_path: Path) -> None:
-    """The same as in schema.string."""
+    """A schema file has the same effect as schema.string."""
     path = tmp_path / "schema.avsc"
     path.write_text(schema({"name": "f", "type": "int"}))
     source = harness(quickstart="", schema_filename=str(path))
@@ -214,7 +214,7 @@ def test_a_schema_may_come_from_a_file(tmp_path: Path) -> None:
 
 
 def test_it_supports_exactly_once() -> None:
-    """Because the records after a restart are those that would have come."""
+    """The records after a restart are those that would have come, so exactly-once is possible."""
     assert DatagenSourceConnector().exactly_once_support(FAST) is ExactlyOnceSupport.SUPPORTED
 
 
@@ -230,12 +230,12 @@ PATTERNS = [
 
 @given(st.sampled_from(PATTERNS), st.integers())
 def test_a_made_text_matches_its_pattern(pattern: str, seed: int) -> None:
-    """The random numbers do not matter."""
+    """The text matches for all random numbers."""
     assert re.fullmatch(pattern, text_maker(pattern)(Random(seed)))
 
 
 @pytest.mark.parametrize("pattern", ["(a", "a)", "[", "[^a]", "*", "a{x}", "\\"])
 def test_a_pattern_that_is_not_understood_is_refused(pattern: str) -> None:
-    """Rather than texts that do not match."""
+    """A pattern with an unknown construct raises, as its texts would not match."""
     with pytest.raises(ConfigException, match="not understood"):
         text_maker(pattern)

@@ -1,9 +1,9 @@
-"""A worker process in a process of its own: tasks that hold leases, one after the other.
+"""A worker process in a process of its own, with tasks that hold leases, one after another.
 
 Run as `python -m tests.wire.lease_supervisor LEASE_MS`. Each line of the input stops the task and
-starts another. Prints a JSON object a line: the pid of the task's process once it runs, and
-`expired` with the task's states once its lease ran out, or
-should have. The end of the input ends it.
+starts another one. The output has a JSON object a line: `pid` of the task's process once it runs,
+and `expired` with the task's states once its lease has expired, or should have. The end of the
+input ends the process.
 """
 
 import asyncio

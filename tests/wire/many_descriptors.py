@@ -1,6 +1,6 @@
-"""Descriptors of numbers that select() refuses, as the thousandth child of a worker has.
+"""Descriptors above the numbers that select() takes, as the thousandth child of a worker has.
 
-`run` is the worker's own host of child processes, with a pipe of such a number.
+`run` is the worker's own host of child processes, whose pipe has such a number.
 """
 
 import os
@@ -17,7 +17,7 @@ _ROOM = 256
 
 
 def take_descriptors() -> list[int]:
-    """Open descriptors until the next one is beyond what select() takes."""
+    """Open descriptors until the next one is above the numbers that select() takes."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(FD_SETSIZE + _ROOM, hard), hard))
     taken = [os.open(os.devnull, os.O_RDONLY)]
@@ -28,7 +28,7 @@ def take_descriptors() -> list[int]:
 
 @contextmanager
 def many_descriptors() -> Iterator[None]:
-    """Take them for a while."""
+    """Hold such descriptors during the context."""
     taken = take_descriptors()
     try:
         yield
@@ -38,7 +38,7 @@ def many_descriptors() -> Iterator[None]:
 
 
 def run(connection: socket.socket, last_words: int) -> None:
-    """Serve one job; does not return."""
+    """Serve one job, with the pipe above the numbers of select(); does not return."""
     take_descriptors()
     moved = connection.dup()
     connection.close()

@@ -1,4 +1,4 @@
-"""An operator's view of real child processes, actions on them, and their limits."""
+"""The details of real child processes, actions on them, and their limits."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ LEASE_MS = 2_000
 
 
 async def test_every_child_is_described() -> None:
-    """Connector and task with pid, state, memory; the task with its last poll."""
+    """The details of a child have pid, state and memory, and a task's the time of its last poll."""
     async with children_world() as w:
         task_id = await w.run_task(bad_source())
         await w.task_is(task_id, State.RUNNING)
@@ -57,7 +57,7 @@ async def test_a_connector_without_a_process_is_described_too() -> None:
 
 
 async def test_frozen_children_show_no_stacks_and_do_not_respond() -> None:
-    """Facts that the worker process knows come within a second; the error has the pid."""
+    """A frozen child's details come within a second; the error about its stacks has the pid."""
     async with children_world() as w:
         task_id = await w.running_task(bad_source())
         os.kill(w.pid(task_id), signal.SIGSTOP)
@@ -70,12 +70,12 @@ async def test_frozen_children_show_no_stacks_and_do_not_respond() -> None:
 
 
 async def test_stacks_show_where_python_code_hangs() -> None:
-    """Thread names, functions and source lines."""
+    """Stacks have thread names, functions and source lines."""
     async with children_world() as w:
         task_id = await w.running_task(bad_source(poll="hang"))
 
         async def hangs() -> bool:
-            # RUNNING is reported before the first poll.
+            # The task is RUNNING before its first poll.
             text = await w.children.task_stacks(task_id)
             assert text.startswith("Thread MainThread (most recent call last):\n")
             return "in misbehave\n    threading.Event().wait()" in text
@@ -84,12 +84,12 @@ async def test_stacks_show_where_python_code_hangs() -> None:
 
 
 async def test_stacks_show_the_thread_that_holds_the_interpreter() -> None:
-    """A plugin that lets no other thread run is seen all the same."""
+    """The stacks show a plugin that lets no other thread run."""
     async with children_world() as w:
         task_id = await w.running_task(bad_source(poll="hold-the-interpreter"))
 
         async def hangs() -> str | None:
-            # RUNNING is reported before the first poll.
+            # The task is RUNNING before its first poll.
             text = await w.children.task_stacks(task_id)
             held = "The interpreter did not answer" in text and "in misbehave" in text
             return text if held else None
@@ -104,7 +104,7 @@ async def test_stacks_show_the_thread_that_holds_the_interpreter() -> None:
 @cases("force", False, True)
 @cases("poll", "", "hang", "hold-the-interpreter")
 async def test_a_killed_task_is_failed_with_the_reason(poll: str, *, force: bool) -> None:
-    """Whether it would have stopped in order or not; it can be started again."""
+    """A killed task fails with the reason, however it ended, and can be started again."""
     async with children_world(graceful_ms=300) as w:
         task_id = await w.running_task(bad_source(poll=poll))
         w.children.kill_task(task_id, force=force, reason=REASON)
@@ -120,7 +120,7 @@ async def test_a_killed_task_is_failed_with_the_reason(poll: str, *, force: bool
 
 
 async def test_frozen_tasks_can_be_killed_and_a_stop_waits() -> None:
-    """SIGKILL needs no cooperation; the task is FAILED by then, and nothing comes after."""
+    """SIGKILL ends a frozen task, and a killed task reports nothing after FAILED."""
     async with children_world(graceful_ms=100) as w:
         task_id = await w.running_task(bad_source())
         os.kill(w.pid(task_id), signal.SIGSTOP)
@@ -134,7 +134,7 @@ async def test_frozen_tasks_can_be_killed_and_a_stop_waits() -> None:
 
 
 async def test_a_stop_without_a_lease_brings_no_last_commit() -> None:
-    """Somebody else may run the task by then: it ends as if it had not been asked."""
+    """A task whose lease has expired ends without a last commit: another worker may run it."""
     async with children_world(lease_ms=LEASE_MS) as w:
         task_id = await w.run_task(bad_source())
         await w.task_is(task_id, State.RUNNING)
@@ -143,9 +143,9 @@ async def test_a_stop_without_a_lease_brings_no_last_commit() -> None:
         os.kill(w.pid(task_id), signal.SIGSTOP)
         leases.cancel()
         cancelled_s = time.monotonic()
-        # The connector's own process has no lease any more either.
+        # The connector's process has no lease any more either.
         await w.connector_is("c", State.UNASSIGNED)
-        # What the frozen task will find in its pipe has run out as well by then.
+        # The lease that the frozen task will find in its pipe has expired by then, too.
         await eventually_async(lambda: time.monotonic() > cancelled_s + 2 * LEASE_MS / 1000)
         stopping = asyncio.ensure_future(w.children.tasks.stop([task_id]))
         await asyncio.sleep(0)
@@ -156,7 +156,7 @@ async def test_a_stop_without_a_lease_brings_no_last_commit() -> None:
 
 
 async def test_a_task_over_its_memory_is_ended_and_nothing_else_is() -> None:
-    """FAILED with what it used; a restart may help. Its neighbour and its connector go on."""
+    """A task over its memory limit fails with the memory used; other processes go on."""
     async with children_world() as w:
         task_id = await w.run_task(bad_source())
         await w.task_is(task_id, State.RUNNING)
@@ -174,7 +174,7 @@ async def test_a_task_over_its_memory_is_ended_and_nothing_else_is() -> None:
 
 
 async def test_use_and_limits_are_described() -> None:
-    """Also of a task that has none: an operator sets limits by what he sees."""
+    """Details show use and limits, and the use of tasks without limits too."""
     async with children_world() as w:
         config = bad_source(agent_limit_memory_bytes=str(1 << 40), agent_limit_cpu_percent="90")
         await w.running_task(config)
@@ -188,7 +188,7 @@ async def test_use_and_limits_are_described() -> None:
 
 
 async def test_a_worker_without_processes_says_so_and_recovers() -> None:
-    """Connector and task are FAILED with the limits to look at; nothing is tried in a loop."""
+    """A process that cannot be started fails with the limits in its trace; later starts succeed."""
     launcher = Launcher(preload=(*DEFAULT_PRELOAD, "tests.support.commands.few_processes"))
     async with children_world(launcher=launcher) as w:
         config = bad_source()

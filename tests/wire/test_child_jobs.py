@@ -1,4 +1,4 @@
-"""Questions to real child processes: configs, plugins and changes of offsets; no Kafka."""
+"""Jobs of real child processes without Kafka: configs, plugins and changes of offsets."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ def config(hook: str = "true", connector_class: str = HOOK_SOURCE, **more: str) 
 
 @asynccontextmanager
 async def stored_world() -> AsyncIterator[ChildrenWorld]:
-    """Children of a worker whose store has offsets."""
+    """Children of a worker whose offset store has offsets."""
     async with children_world() as world:
         world.store.entries.update(STORED)
         yield world
@@ -64,7 +64,7 @@ async def refusal(world: ChildrenWorld, settings: Mapping[str, str], **more: Any
 
 @cases("hook", "true", "false", "none")
 async def test_accepted_offsets_are_written_after_confirmation(hook: str, tmp_path: Path) -> None:
-    """None before it, whatever the answer; partitions that are not named stay."""
+    """Accepted offsets are written only after the confirmation, and other partitions stay."""
     told = tmp_path / "told"
 
     async with stored_world() as world:
@@ -77,7 +77,7 @@ async def test_accepted_offsets_are_written_after_confirmation(hook: str, tmp_pa
 
 
 async def test_a_reset_names_every_known_partition_to_the_connector(tmp_path: Path) -> None:
-    """Repeated it is harmless: the connector is asked about none then."""
+    """A repeated reset does no harm, as the connector is then asked about no partition."""
     told = tmp_path / "told"
 
     async with stored_world() as world:
@@ -118,7 +118,7 @@ async def test_a_reset_names_every_known_partition_to_the_connector(tmp_path: Pa
 async def test_a_refusal_of_the_connector_changes_nothing(
     hook: str, error: type[RequestError], text: str, offsets: Any
 ) -> None:
-    """Connect's own errors keep text and meaning, any other is not shown."""
+    """A refused change keeps the text of Connect's exceptions; other errors are not shown."""
     async with stored_world() as world:
         refused = await refusal(world, config(hook), offsets=offsets)
         assert (type(refused), str(refused)) == (error, text)
@@ -126,7 +126,7 @@ async def test_a_refusal_of_the_connector_changes_nothing(
 
 
 async def test_a_connector_that_hangs_is_given_up() -> None:
-    """Its process is killed, and the answer says where it hung."""
+    """A hanging connector's process is killed, and the answer has its stack."""
     partition = {"number": "a", "kafka_topic": "t", "kafka_partition": 0}
     offsets = ((partition, {"last": 1, "kafka_offset": 1}),)
 
@@ -143,7 +143,7 @@ async def test_a_connector_that_hangs_is_given_up() -> None:
 
 
 async def test_an_abandoned_change_is_never_written() -> None:
-    """A confirmation that comes all the same is refused."""
+    """An abandoned change is not written, and its late confirmation is refused."""
     async with stored_world() as world:
         await prepare(world, config())
         world.children.offset_changes.abandon("c")
@@ -165,7 +165,7 @@ async def test_a_second_change_ends_the_first() -> None:
 
 
 async def test_a_failing_store_is_reported_with_kafka_connects_text() -> None:
-    """Before the connector is asked, and when it is written."""
+    """A failing store gives Kafka Connect's text before the check and at the write."""
     text = "Failed to modify offsets for source connector c"
 
     async with stored_world() as world:
@@ -180,7 +180,7 @@ async def test_a_failing_store_is_reported_with_kafka_connects_text() -> None:
 
 
 async def test_writes_that_are_lost_are_noticed() -> None:
-    """The stored offsets are read back and compared with the request."""
+    """Lost writes are found, because the stored offsets are read back."""
     async with stored_world() as world:
         await prepare(world, config())
         world.store.write = lambda entries, timeout_ms: None  # type: ignore[method-assign]
@@ -189,7 +189,7 @@ async def test_writes_that_are_lost_are_noticed() -> None:
 
 
 async def test_a_sinks_offsets_are_checked_before_the_connector_is_asked(tmp_path: Path) -> None:
-    """400, whatever the connector would say."""
+    """A wrong offset gets a 400 whatever the connector would answer."""
     settings = config("refuse", HOOK_SINK, topics="t", told=str(tmp_path / "told"))
 
     async with stored_world() as world:
@@ -208,7 +208,7 @@ async def test_a_sinks_offsets_are_checked_before_the_connector_is_asked(tmp_pat
 async def test_a_setting_that_keeps_single_offsets_from_being_deleted_is_named(
     settings: Mapping[str, str], named: str, tmp_path: Path
 ) -> None:
-    """Before the connector is asked, and before other partitions are changed."""
+    """A wrong setting of the admin client is named before any partition is changed."""
     overrides = {f"admin.override.{key}": value for key, value in settings.items()}
     told = tmp_path / "told"
     asked = config(connector_class=HOOK_SINK, topics="t", told=str(told), **overrides)
@@ -225,7 +225,7 @@ async def test_a_setting_that_keeps_single_offsets_from_being_deleted_is_named(
 
 
 async def test_nested_values_are_refused_before_the_connector_is_asked(tmp_path: Path) -> None:
-    """Connect's text names the field."""
+    """Nested values in offsets are refused with Connect's text, which names the field."""
     settings = config(told=str(tmp_path / "told"))
 
     async with stored_world() as world:
@@ -236,7 +236,7 @@ async def test_nested_values_are_refused_before_the_connector_is_asked(tmp_path:
 
 
 async def test_validation_runs_plugin_code_in_a_child() -> None:
-    """An answer, an error of the plugin, a death and a hang: none harms the worker process."""
+    """An error, a death or a hang of the plugin does not harm the worker process."""
     async with children_world() as w:
         infos = await w.children.jobs.validate({**bad_source(), "tasks.max": "x"}, 60_000)
         errors = {c.value.name: c.value.errors for c in infos.configs if c.value is not None}
@@ -258,7 +258,7 @@ async def test_validation_runs_plugin_code_in_a_child() -> None:
 
 
 async def test_an_answer_that_cannot_be_sent_is_refused_with_the_reason() -> None:
-    """Of the plugin's key definitions, one has a value that is out of range."""
+    """A value out of range in a plugin's key definition is refused with the reason."""
     async with children_world() as w:
         name = f"{OddKeySource.__module__}.{OddKeySource.__qualname__}"
         text = "The plugin's ConfigValidated cannot be sent: can't serialize ints"
@@ -267,7 +267,7 @@ async def test_an_answer_that_cannot_be_sent_is_refused_with_the_reason() -> Non
 
 
 async def test_plugins_are_described_by_name() -> None:
-    """Own keys come first; unknown names are not found."""
+    """A plugin's own keys come first, and unknown names are not found."""
     async with children_world() as w:
         keys = await w.children.jobs.plugin_config("FileStreamSource", None)
         assert [key["name"] for key in keys][:3] == ["file", "topic", "batch.size"]

@@ -1,4 +1,4 @@
-"""The logs of real child processes, as an operator asks for them, and levels of loggers."""
+"""The logs of real child processes, and the levels of their loggers."""
 
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,13 @@ PROVIDERS = {"config.providers": "file", "config.providers.file.class": "FileCon
 
 
 def lines(world: ChildrenWorld, **question: Any) -> list[dict[str, Any]]:
-    """Without what the clients say about brokers, which are not there."""
+    """Return the lines without those of the clients, which have no brokers."""
     found = world.children.logs(LogQuestion(connector="c", **question))["lines"]
     return [line for line in found if "kafka" not in line["logger"]]
 
 
 async def test_the_lines_before_a_crash_are_there_after_it_and_after_the_restart() -> None:
-    """The log of the process, its death, and its last words; then the lines of its successor."""
+    """After a restart the log still has the lines, the death and the last words of the process."""
     async with children_world() as w:
         task_id = w.start_task(bad_source(poll="log-and-abort"))
         await w.task_is(task_id, State.FAILED)
@@ -48,7 +48,7 @@ async def test_the_lines_before_a_crash_are_there_after_it_and_after_the_restart
 
 @cases("plain", False, True)
 async def test_secrets_do_not_reach_the_logs(tmp_path: Path, *, plain: bool) -> None:
-    """Neither what a provider supplied nor a password that a config has in plain text."""
+    """Neither a provider's value nor a plain password of a config is in the log."""
     (tmp_path / "secrets").write_text(f"p={SECRET}\n")
     written = SECRET if plain else f"${{file:{tmp_path / 'secrets'}:p}}"
     config = {**bad_source(log=f"it is {SECRET}"), "db.password": written}
@@ -66,7 +66,7 @@ async def test_secrets_do_not_reach_the_logs(tmp_path: Path, *, plain: bool) -> 
 
 
 async def test_a_file_of_each_connector_is_rotated(tmp_path: Path) -> None:
-    """No more files than are allowed, and the newest lines are in the first."""
+    """Log files of a connector are rotated, and the first one has the newest lines."""
     logs = LogSettings(directory=tmp_path, file_bytes=1, files=2)
     async with children_world(logs=logs) as w:
         for text in ("one", "two", "three"):
@@ -77,7 +77,7 @@ async def test_a_file_of_each_connector_is_rotated(tmp_path: Path) -> None:
 
 
 async def test_a_directory_that_cannot_be_written_costs_only_its_files(tmp_path: Path) -> None:
-    """The task runs, and its lines are kept in memory."""
+    """A directory that cannot be written does not stop a task, whose lines stay in memory."""
     (tmp_path / "file").write_text("")
 
     async with children_world(logs=LogSettings(directory=tmp_path / "file")) as w:
@@ -89,7 +89,7 @@ WAIT_S = 30
 
 
 async def test_levels_reach_children_that_run_and_those_that_come(tmp_path: Path) -> None:
-    """In the order in which they were set, as at the worker."""
+    """Running and later children have the levels in the order in which the worker set them."""
     first, second = tmp_path / "first", tmp_path / "second"
 
     def config(file: Path) -> dict[str, str]:

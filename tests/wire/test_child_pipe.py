@@ -1,4 +1,4 @@
-"""The worker process's end of a pipe, the other end being in the test's hands."""
+"""The worker process's end of a pipe, with the test at the other end."""
 
 import asyncio
 import socket
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.wire
 
 
 class Ends:
-    """Both ends, and the frames that came."""
+    """Both ends of a pipe, and the frames that arrived."""
 
     def __init__(self) -> None:
         ours, self.theirs = socket.socketpair()
@@ -44,7 +44,7 @@ def framed(body: bytes) -> bytes:
 
 
 async def test_the_rest_is_read_after_any_end() -> None:
-    """A reset, a failed write: frames of before are taken, as many as are tried."""
+    """After a reset or a failed write, the frames that arrived before are read."""
     async with both_ends() as ends:
         ends.theirs.sendall(framed(b"one") + framed(b"two"))
         ends.theirs.close()
@@ -62,7 +62,7 @@ async def test_the_rest_is_read_after_any_end() -> None:
 
 
 async def test_frames_are_whole_however_they_come() -> None:
-    """In pieces, several at once, larger than one reading, empty."""
+    """Frames stay whole in pieces, several at once, larger than one read, or empty."""
     async with both_ends() as ends:
         for byte in framed(b"slow"):
             ends.theirs.sendall(bytes((byte,)))
@@ -74,7 +74,7 @@ async def test_frames_are_whole_however_they_come() -> None:
 
 
 async def test_unread_data_waits_in_order() -> None:
-    """No call blocks meanwhile, and the amount of waiting data is known."""
+    """Unsent data waits in order without blocking a call, and its size is known."""
     async with both_ends() as ends:
         large = bytes(range(256)) * 40_000
         ends.pipe.write(large)
@@ -90,7 +90,7 @@ async def test_unread_data_waits_in_order() -> None:
 
 
 async def test_waiting_data_is_dropped_when_the_other_side_has_gone() -> None:
-    """The data has no reader any more."""
+    """Unsent data is dropped when the other end is closed."""
     async with both_ends() as ends:
         ends.pipe.write(bytes(10_000_000))
         assert ends.pipe.unsent_bytes
@@ -99,7 +99,7 @@ async def test_waiting_data_is_dropped_when_the_other_side_has_gone() -> None:
 
 
 async def test_the_rest_is_read_at_once_although_the_pipe_is_held_open() -> None:
-    """A process that is gone may have had a child."""
+    """Arrived frames are read at once even if another process holds the pipe open."""
     async with both_ends() as ends:
         ends.theirs.sendall(framed(b"one") + framed(b"two")[:5])
         ends.pipe.read_rest()
@@ -108,7 +108,7 @@ async def test_the_rest_is_read_at_once_although_the_pipe_is_held_open() -> None
 
 
 async def test_a_taker_can_end_the_reading() -> None:
-    """Frames that have come already are not taken either."""
+    """After a callback ends the reading, frames that have arrived are not taken."""
     ours, theirs = socket.socketpair()
     taken: list[bytes] = []
 
@@ -133,7 +133,7 @@ def _receive(connection: socket.socket, size: int) -> bytes:
 
 
 async def test_a_frame_that_is_too_large_is_not_received() -> None:
-    """Its size is known before its first byte; frames before it are taken."""
+    """A frame above the limit ends the pipe, by its header alone; earlier frames are taken."""
     async with both_ends() as ends:
         ends.theirs.sendall(framed(b"one") + FRAME_HEADER.pack(MAX_FRAME_BYTES + 1) + b"xxx")
         await ends.pipe.ended

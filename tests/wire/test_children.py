@@ -30,14 +30,14 @@ T1 = ConnectorTaskId("c", 1)
 
 
 class DyingLauncher(Launcher):
-    """Its fork server dies while it is asked for a process."""
+    """A launcher whose fork server dies when it is asked for a process."""
 
     def launch(self) -> Launched:
         raise EOFError("unexpected EOF")
 
 
 class World:
-    """Children with a scripted host, and what they reported."""
+    """Children with a scripted host, and the reports from them."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ def gone(pid: int) -> bool:
 
 
 async def test_a_task_runs_and_stops_in_order() -> None:
-    """RUNNING, then UNASSIGNED, and no process is left."""
+    """A task is RUNNING and then UNASSIGNED, and its process has ended."""
     async with world() as w:
         w.start_task(T0)
         await w.task_is(T0, State.RUNNING)
@@ -120,7 +120,7 @@ async def test_a_task_runs_and_stops_in_order() -> None:
 
 
 async def test_a_task_that_exits_by_itself_is_failed_with_its_exit_code() -> None:
-    """The trace says how the process ended; a neighbour runs on."""
+    """A task that exits is FAILED with its exit code, and another task goes on."""
     async with world() as w:
         w.start_task(T1)
         await w.task_is(T1, State.RUNNING)
@@ -132,7 +132,7 @@ async def test_a_task_that_exits_by_itself_is_failed_with_its_exit_code() -> Non
 
 
 async def test_a_task_killed_from_outside_is_failed_with_the_signal() -> None:
-    """kill -9 shows as such, and the task can be started again."""
+    """A task killed by SIGKILL is FAILED with the signal, and can be started again."""
     async with world() as w:
         w.start_task(T0)
         await w.task_is(T0, State.RUNNING)
@@ -144,8 +144,8 @@ async def test_a_task_killed_from_outside_is_failed_with_the_signal() -> None:
 
 
 async def test_a_hanging_task_is_killed_after_the_graceful_time_and_reports_nothing_more() -> None:
-    """Neither a stop message nor SIGTERM moves it; SIGKILL does."""
-    # Long enough for the other one to stop in order, however busy the machine is.
+    """A hanging task is ended by SIGKILL after the graceful time, not by SIGTERM."""
+    # The other task must have time to stop in order on a busy machine.
     async with world(graceful_ms=3_000) as w:
         w.start_task(T0, "hang")
         w.start_task(T1)
@@ -159,7 +159,7 @@ async def test_a_hanging_task_is_killed_after_the_graceful_time_and_reports_noth
 
 
 async def test_a_cancelled_task_never_reports_again() -> None:
-    """Messages that it sends after its end do not reach the listener."""
+    """The messages of a task after its end do not reach the listener."""
     async with world(graceful_ms=50) as w:
         w.start_task(T0, "late")
         await w.task_is(T0, State.RUNNING)
@@ -168,14 +168,14 @@ async def test_a_cancelled_task_never_reports_again() -> None:
 
 
 async def test_a_task_whose_process_cannot_be_started_is_failed() -> None:
-    """Also when it is the fork server that dies: then there is no error of the system's."""
+    """A task is FAILED if its process cannot start, also when the fork server dies."""
     async with world(launcher=DyingLauncher()) as w:
         w.start_task(T0)
         await w.task_is(T0, State.FAILED)
 
 
 async def test_starts_and_stops_may_overtake_each_other() -> None:
-    """A second start is an error, and the first goes on; a stop may come before its process."""
+    """A second start of a task is an error; a stop may precede the task's process."""
     async with world() as w:
         w.start_task(T0)
         with pytest.raises(AgentError, match="Task already exists in this worker: c-0"):
@@ -194,7 +194,7 @@ async def test_starts_and_stops_may_overtake_each_other() -> None:
     ("no-message", "StateReported is not valid: Expected `str | null`, got `int` - at `$.version`"),
 )
 async def test_a_child_that_sends_an_unreadable_message_is_killed(act: str, reason: str) -> None:
-    """It fails alone, as after any other death, and its trace says what was wrong."""
+    """A task that sends an unreadable message fails alone, and its trace has the reason."""
     async with world() as w:
         w.start_task(T0, act)
         await w.task_is(T0, State.FAILED)
@@ -206,7 +206,7 @@ async def test_a_child_that_sends_an_unreadable_message_is_killed(act: str, reas
 async def test_a_message_that_the_worker_cannot_handle_fails_the_task_with_that_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The worker goes on, and the status says that the fault was the worker's."""
+    """An error of the worker about a message fails the task, and the worker goes on."""
 
     def fail(*_: object) -> None:
         raise LookupError("no such index")
@@ -227,7 +227,7 @@ async def test_a_message_that_the_worker_cannot_handle_fails_the_task_with_that_
     ("exit-3", "exited with code 3", "Plugin code may have called os._exit"),
 )
 async def test_a_task_that_dies_has_its_last_words(act: str, how: str, reason: str) -> None:
-    """An exception, a crash of native code, an exit without a word."""
+    """The trace of a dead task has its exception, its crash, or its exit code alone."""
     async with world() as w:
         w.start_task(T0, act)
         await eventually_async(lambda: w.listener.task_states(T0)[-1:] == [State.FAILED])
@@ -245,7 +245,7 @@ async def test_a_task_that_dies_has_its_last_words(act: str, how: str, reason: s
 async def test_a_part_that_cannot_be_imported_is_named(
     launcher: Launcher, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """In the trace of a task, in the answer to a request, and in the log."""
+    """A module that cannot be imported is named in traces, in answers and in the log."""
     text = "ModuleNotFoundError: No module named 'tests.support.no_such_host'"
 
     try:
@@ -264,7 +264,7 @@ async def test_a_part_that_cannot_be_imported_is_named(
 
 
 async def test_stores_answer_through_the_supervisor() -> None:
-    """Writes, reads and errors reach the child, and whether to try again."""
+    """A task gets the results and errors of the offset store."""
     async with world() as w:
         w.store.entries[b"gone"] = b"old"
         w.start_task(T0, "offsets")
@@ -283,7 +283,7 @@ async def test_stores_answer_through_the_supervisor() -> None:
 
 
 async def test_used_topics_are_reported() -> None:
-    """The listener hears of the task and the topic."""
+    """The listener gets the topics that a task uses."""
     async with world() as w:
         w.start_task(T0, "topics")
         await w.task_is(T0, State.RUNNING)
@@ -291,7 +291,7 @@ async def test_used_topics_are_reported() -> None:
 
 
 async def test_a_connector_generates_task_configs() -> None:
-    """An answer comes back, and a refusal is an error with its text."""
+    """A connector's task configs come back, or an error with its text."""
     async with world() as w:
         w.start_connector()
         await w.connector_is(State.RUNNING)
@@ -303,7 +303,7 @@ async def test_a_connector_generates_task_configs() -> None:
 
 
 async def test_a_connector_that_dies_is_failed_and_its_open_request_too() -> None:
-    """No request waits for an answer from a dead process."""
+    """A connector that dies is FAILED, and its open request fails too."""
     async with world() as w:
         w.start_connector()
         await w.connector_is(State.RUNNING)
@@ -317,7 +317,7 @@ async def test_a_connector_that_dies_is_failed_and_its_open_request_too() -> Non
 
 
 async def test_a_stopped_connector_gets_no_process_until_it_is_resumed() -> None:
-    """STOPPED is reported without a child; a resume starts one."""
+    """STOPPED is reported without a process; a resume starts one."""
     async with world() as w:
         w.start_connector(target_state=TargetState.STOPPED)
         assert w.listener.connector_states("c") == [State.STOPPED]
@@ -330,7 +330,7 @@ async def test_a_stopped_connector_gets_no_process_until_it_is_resumed() -> None
 
 
 async def test_stopping_in_a_hurry_kills_at_once() -> None:
-    """No graceful time is given, and nothing is left."""
+    """A stop in a hurry gives no graceful time and leaves no process."""
     async with world(graceful_ms=600_000) as w:
         w.start_task(T0, "hang")
         await w.task_is(T0, State.RUNNING)
@@ -340,13 +340,13 @@ async def test_stopping_in_a_hurry_kills_at_once() -> None:
 
 
 async def test_the_last_report_arrives_although_a_later_message_could_not_be_sent() -> None:
-    """A lease may be renewed when its task has ended and the worker has not read of that yet."""
+    """The last report of a task arrives although a later message to it cannot be sent."""
     async with world() as w:
         w.start_task(T0, "last-words")
         await w.task_is(T0, State.RUNNING)
         pid = w.pid(T0)
         w.children.tasks.set_target_state(T0, TargetState.PAUSED)
-        # Without giving way to the loop, which would read.
+        # The loop must not run, because it would read the report.
         eventually(lambda: gone(pid))
         w.children.tasks.set_target_state(T0, TargetState.STARTED)
         await w.task_is(T0, State.RUNNING, State.FAILED)
@@ -355,7 +355,7 @@ async def test_the_last_report_arrives_although_a_later_message_could_not_be_sen
 
 @cases("hurry", True, False)
 async def test_an_offset_store_that_does_not_answer_holds_up_no_stop(hurry: bool) -> None:
-    """The child that asked is gone: nothing waits for the answer."""
+    """A stop does not wait for an offset store that a child has asked."""
     asked, answer = threading.Event(), threading.Event()
 
     def write(entries: Mapping[bytes, bytes | None], timeout_ms: int) -> None:

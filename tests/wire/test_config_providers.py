@@ -1,4 +1,4 @@
-"""Values of config providers in real children: they expire, and stay out of refusals and traces."""
+"""Values of config providers in real children: they expire, and stay out of errors and traces."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def source(secret: Path, **settings: str) -> dict[str, str]:
 
 
 async def restarted(w: ChildrenWorld, config: dict[str, str]) -> bool:
-    """Start the connector again, as the herder does then; return whether it finds other values."""
+    """Start the connector again, as the herder does; return whether it finds other values."""
     await w.children.connectors.stop(["c"])
     w.start_connector(config)
     await w.connector_is("c", State.RUNNING)
@@ -41,7 +41,7 @@ async def restarted(w: ChildrenWorld, config: dict[str, str]) -> bool:
 
 
 async def test_a_restart_is_asked_for_once_values_expire(tmp_path: Path) -> None:
-    """Unless the connector's config says that it does not want one."""
+    """A restart is requested once values expire, unless config.action.reload=none."""
     secret = tmp_path / "secret"
     secret.write_text("value")
     unwilling = source(secret, name="d", **{"config.action.reload": "none"})
@@ -51,12 +51,12 @@ async def test_a_restart_is_asked_for_once_values_expire(tmp_path: Path) -> None
         await w.connector_is("d", State.RUNNING)
         w.start_connector(source(secret))
         await eventually_async(lambda: bool(w.listener.expired), WAIT_S)
-        # The other one's time was over first.
+        # The other connector's values expired first.
         assert set(w.listener.expired) == {"c"}
 
 
 async def test_only_other_values_are_reported_as_changed(tmp_path: Path) -> None:
-    """So that tasks restart for a new secret, and go on while it stays the same."""
+    """A restarted connector reports only values that have changed, so that tasks restart."""
     secret = tmp_path / "secret"
     secret.write_text("old")
     config = source(secret)
@@ -67,7 +67,7 @@ async def test_only_other_values_are_reported_as_changed(tmp_path: Path) -> None
         secret.write_text("new")
         assert await restarted(w, config) is True
         assert await restarted(w, config) is False
-        # Another config is a change of its own, told apart.
+        # A change of the config itself is reported elsewhere.
         assert await restarted(w, {**config, "topic": "u"}) is False
 
 
@@ -79,14 +79,14 @@ SOURCE = {"name": "c", "connector.class": BAD_SOURCE, "tasks.max": "1"}
 
 @pytest.fixture
 def reference(tmp_path: Path) -> str:
-    """Of a secret in a file."""
+    """A reference to a secret in a file."""
     secrets = tmp_path / "secrets.properties"
     secrets.write_text(f"password={SECRET}\n")
     return f"${{file:{secrets}:password}}"
 
 
 async def test_a_refused_configuration_does_not_reveal_a_secret(reference: str) -> None:
-    """Also where validation itself gives up."""
+    """A refused config shows references instead of secrets, also if the validation fails."""
     async with children_world(PROVIDERS) as w:
         config = {**SOURCE, "producer.override.batch.size": reference}
         with pytest.raises(InternalError) as raised:
@@ -96,7 +96,7 @@ async def test_a_refused_configuration_does_not_reveal_a_secret(reference: str) 
 
 
 async def test_a_failing_task_does_not_reveal_a_part_of_its_setting(reference: str) -> None:
-    """A plugin quotes what it cut out of a longer value."""
+    """A trace shows the reference even if a plugin quotes a part of a longer value."""
     config = {**SOURCE, "login": f"alice:{reference}", "task.start": "quote"}
 
     async with children_world(PROVIDERS) as w:

@@ -30,7 +30,7 @@ def password(tmp_path: Path) -> str:
 
 
 async def test_a_connector_that_raises_in_start_is_failed_with_its_causes() -> None:
-    """The trace begins with the error and goes on with what caused it."""
+    """The trace of a connector that raises in `start` has the error and its causes."""
     async with children_world() as w:
         w.start_connector(bad_source(start="connect-exception"))
         await w.connector_is("c", State.FAILED)
@@ -46,7 +46,7 @@ async def test_a_connector_that_raises_in_start_is_failed_with_its_causes() -> N
     ("abort", "killed by signal 6 (SIGABRT)"),
 )
 async def test_a_connector_that_ends_its_process_is_failed(how: str, text: str) -> None:
-    """os._exit and a crash in native code read alike."""
+    """A connector that ends its process is FAILED with the exit code or the signal."""
     async with children_world() as w:
         w.start_connector(bad_source(start=how))
         await w.connector_is("c", State.FAILED)
@@ -54,7 +54,7 @@ async def test_a_connector_that_ends_its_process_is_failed(how: str, text: str) 
 
 
 async def test_task_configs_of_any_text_and_mapping_are_taken() -> None:
-    """Enums and subclasses become plain texts before they leave the plugin's process."""
+    """Task configs with enums and subclasses of str become plain texts in the child."""
     async with children_world() as w:
         w.start_connector(bad_source(odd="enum"))
         await w.connector_is("c", State.RUNNING)
@@ -71,7 +71,7 @@ async def test_task_configs_of_any_text_and_mapping_are_taken() -> None:
     ("none", r"BadSource.task_configs() returned NoneType, expected a list of mappings"),
 )
 async def test_task_configs_of_other_types_are_refused(odd: str, text: str) -> None:
-    """The process is not killed for them, and can be asked again."""
+    """Task configs of other types are refused, and the connector can be asked again."""
     async with children_world() as w:
         w.start_connector(bad_source(odd=odd))
         await w.connector_is("c", State.RUNNING)
@@ -82,7 +82,7 @@ async def test_task_configs_of_other_types_are_refused(odd: str, text: str) -> N
 
 
 async def test_a_connector_whose_version_is_not_a_text_is_failed_with_that_reason() -> None:
-    """The process is not killed for it."""
+    """A version that is not a text fails the connector with its type."""
     async with children_world() as w:
         name = NumberedSource.__qualname__
         w.start_connector(
@@ -94,7 +94,7 @@ async def test_a_connector_whose_version_is_not_a_text_is_failed_with_that_reaso
 
 
 async def test_a_death_in_stop_is_an_end_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """The connector was to end; the log says that it did not end in order."""
+    """A connector that dies in `stop` is UNASSIGNED, and the log says how it ended."""
     async with children_world() as w:
         w.start_connector(bad_source(stop="abort"))
         await w.connector_is("c", State.RUNNING)
@@ -106,7 +106,7 @@ async def test_a_death_in_stop_is_an_end_and_is_logged(caplog: pytest.LogCapture
 
 
 async def test_sys_exit_in_a_connector_is_a_failure_like_any_other() -> None:
-    """The process stays, so the connector can still be stopped in order."""
+    """sys.exit in a connector is an ordinary failure, after which it can be stopped."""
     async with children_world() as w:
         w.start_connector(bad_source(start="sys-exit"))
         await w.connector_is("c", State.FAILED)
@@ -116,7 +116,7 @@ async def test_sys_exit_in_a_connector_is_a_failure_like_any_other() -> None:
 
 
 async def test_a_connector_that_hangs_in_start_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It reports nothing but UNASSIGNED, which the worker process says for it."""
+    """A connector that hangs in `start` is killed, and the worker reports UNASSIGNED."""
     monkeypatch.setattr("pyconnect_agent.children.connectors.CONNECTOR_GRACEFUL_MS", 1_000)
 
     async with children_world() as w:
@@ -127,7 +127,7 @@ async def test_a_connector_that_hangs_in_start_is_killed(monkeypatch: pytest.Mon
 
 
 async def test_a_connector_pauses_resumes_and_stops() -> None:
-    """Each target state is reached on one instance, whose process stays."""
+    """A connector reaches each target state in one process, which stays."""
     async with children_world() as w:
         w.start_connector(bad_source(), TargetState.PAUSED)
         await w.connector_is("c", State.PAUSED)
@@ -141,7 +141,7 @@ async def test_a_connector_pauses_resumes_and_stops() -> None:
 
 
 async def test_a_connector_that_was_stopped_gives_its_process_back() -> None:
-    """A stopped connector costs no process; resuming it starts another instance."""
+    """A stopped connector has no process, and a resume starts another instance."""
     async with children_world() as w:
         w.start_connector(bad_source(), TargetState.STARTED)
         await w.connector_is("c", State.RUNNING)
@@ -166,7 +166,7 @@ async def test_a_connector_that_was_stopped_gives_its_process_back() -> None:
 
 
 async def test_a_connector_that_fails_to_stop_is_failed_by_a_pause_and_stopped_by_a_stop() -> None:
-    """Kafka's difference between the two."""
+    """A failing `stop` makes a paused connector FAILED and a stopped one STOPPED, as in Kafka."""
     for target_state, state in (
         (TargetState.PAUSED, State.FAILED),
         (TargetState.STOPPED, State.STOPPED),
@@ -179,7 +179,7 @@ async def test_a_connector_that_fails_to_stop_is_failed_by_a_pause_and_stopped_b
 
 
 async def test_a_connector_can_fail_itself_and_ask_for_new_tasks() -> None:
-    """Both calls of its context reach the listener."""
+    """A connector can raise an error and request new tasks through its context."""
     async with children_world() as w:
         w.start_connector(bad_source(report="source is gone", reconfigure="yes"))
         await w.connector_is("c", State.FAILED)
@@ -188,7 +188,7 @@ async def test_a_connector_can_fail_itself_and_ask_for_new_tasks() -> None:
 
 
 async def test_task_configs_are_completed_and_keep_references(password: str) -> None:
-    """`task.class` is added; a resolved secret never leaves the child."""
+    """Task configs get `task.class`, and a resolved secret never leaves the child."""
     async with children_world(FILE_PROVIDER) as w:
         config = bad_source(password=password)
         w.start_connector(config)
@@ -207,7 +207,7 @@ async def test_task_configs_are_completed_and_keep_references(password: str) -> 
 
 
 async def test_a_secret_does_not_appear_in_a_trace(password: str) -> None:
-    """The reference stands where the value was quoted."""
+    """A trace has references in place of secrets."""
     async with children_world(FILE_PROVIDER) as w:
         w.start_connector(bad_source(report=password))
         await w.connector_is("c", State.FAILED)
@@ -217,7 +217,7 @@ async def test_a_secret_does_not_appear_in_a_trace(password: str) -> None:
 
 
 async def test_too_many_tasks_fail_the_connector_unless_allowed() -> None:
-    """`tasks.max.enforce=false` makes it a warning."""
+    """Too many task configs fail the connector, unless `tasks.max.enforce=false`."""
     async with children_world() as w:
         config = bad_source(made="3", tasks_max="2")
         w.start_connector(config)
@@ -241,7 +241,7 @@ async def test_too_many_tasks_fail_the_connector_unless_allowed() -> None:
     ("tests.support.plugins.bad_plugins.BadSourceTask", "any class that implements Connector"),
 )
 async def test_a_class_of_another_kind_is_in_the_trace(class_name: str, text: str) -> None:
-    """Of the connector, and of a task of its that is started all the same."""
+    """The traces of a connector and its task name a class that is not a connector."""
     async with children_world() as w:
         config = bad_source(connector_class=class_name)
         w.start_connector(config)
@@ -260,7 +260,7 @@ async def asleep(world: ChildrenWorld) -> set[str]:
 
 
 async def sleep(world: ChildrenWorld, names: Iterable[str]) -> None:
-    """Wait until exactly these connectors are asleep and their processes have ended."""
+    """Wait until exactly these connectors sleep and their processes have ended."""
     wanted = set(names)
 
     async def done() -> bool:
@@ -277,7 +277,7 @@ def calls(config: dict[str, str]) -> list[str]:
 
 
 async def run(world: ChildrenWorld, *configs: dict[str, str]) -> None:
-    """Start connectors and have their task configs made."""
+    """Start connectors and generate their task configs."""
     for config in configs:
         world.start_connector(config)
     for config in configs:
@@ -286,7 +286,7 @@ async def run(world: ChildrenWorld, *configs: dict[str, str]) -> None:
 
 
 async def test_an_idle_connector_sleeps_until_its_next_call(tmp_path: Path) -> None:
-    """Each start has one stop before the next start, and the state stays RUNNING."""
+    """Each start has a stop before the next start, and the state stays RUNNING."""
     config = idle_source("c", tmp_path)
     async with children_world(agent_keys=AgentKeys()) as w:
         await run(w, config)
@@ -302,7 +302,7 @@ async def test_an_idle_connector_sleeps_until_its_next_call(tmp_path: Path) -> N
 
 
 async def test_a_sleeping_connector_is_paused_resumed_and_stopped(tmp_path: Path) -> None:
-    """Pause and stop need no process; each resume is a start."""
+    """Pause and stop need no process, and each resume is a start."""
     config = idle_source("c", tmp_path)
     async with children_world(agent_keys=AgentKeys()) as w:
         await run(w, config)
@@ -315,7 +315,7 @@ async def test_a_sleeping_connector_is_paused_resumed_and_stopped(tmp_path: Path
         w.children.connectors.set_target_state("c", TargetState.STARTED)
         await w.connector_is("c", RUNNING)
         w.children.connectors.set_target_state("c", TargetState.PAUSED)
-        # Paused with its process, which then ends too.
+        # The connector is paused with a process, which then ends too.
         await w.connector_is("c", PAUSED)
         await sleep(w, {"c"})
         w.children.connectors.set_target_state("c", TargetState.STOPPED)
@@ -328,7 +328,7 @@ async def test_a_sleeping_connector_is_paused_resumed_and_stopped(tmp_path: Path
 
 
 async def test_a_connector_with_work_or_without_leave_keeps_its_process(tmp_path: Path) -> None:
-    """Threads, processes, values that expire, no task configs yet, the setting."""
+    """Threads, processes, expiring values, missing task configs or the setting prevent sleep."""
     awake = (
         idle_source("thread", tmp_path, own="thread"),
         idle_source("process", tmp_path, own="process"),
@@ -342,7 +342,7 @@ async def test_a_connector_with_work_or_without_leave_keeps_its_process(tmp_path
     async with children_world(properties, agent_keys=AgentKeys()) as w:
         w.start_connector(idle_source("unasked", tmp_path))
         await run(w, *awake)
-        # The last one that may sleep has been looked at as often as the others.
+        # The idle connector is checked last, as often as the others.
         await run(w, idle_source("idle", tmp_path))
         await sleep(w, {"idle"})
         (tmp_path / "thread-ask").touch()
@@ -351,11 +351,11 @@ async def test_a_connector_with_work_or_without_leave_keeps_its_process(tmp_path
 
 
 async def test_a_connector_that_does_not_wake_up_is_failed(tmp_path: Path) -> None:
-    """The request fails, and the trace has the reason."""
+    """A connector that cannot wake up fails its request, and the trace has the reason."""
     config = idle_source("c", tmp_path, refuse=str(tmp_path / "refuse"), stop="raise")
     async with children_world(agent_keys=AgentKeys()) as w:
         await run(w, config)
-        # It sleeps although it failed to stop, as one that is to be STOPPED.
+        # It sleeps although its `stop` failed, as a connector becomes STOPPED then.
         await sleep(w, {"c"})
         (tmp_path / "refuse").touch()
         with pytest.raises(AgentError, match="The connector is not running"):

@@ -1,4 +1,4 @@
-"""Starting processes through a fork server, and what becomes known of their ends."""
+"""Processes started through a fork server, and what the launcher learns of their ends."""
 
 import json
 import os
@@ -37,7 +37,7 @@ WORKER = WorkerSettings(properties={})
 
 @pytest.fixture
 def launcher() -> Iterator[Launcher]:
-    """One whose fork server a test may kill or stop."""
+    """A launcher whose fork server a test may kill or stop."""
     launcher = Launcher(host=SCRIPTED_HOST, preload=())
     try:
         yield launcher
@@ -46,7 +46,7 @@ def launcher() -> Iterator[Launcher]:
 
 
 def test_a_running_process_has_no_exit_code() -> None:
-    """One that ends with its pipe has one then; it reads no input, the terminal's is not for it."""
+    """A process has an exit code once it ends with its pipe, and its input is /dev/null."""
     launcher = scripted_launcher()
     launched = launch(launcher, "run")
     assert launched.connection.recv(1)
@@ -57,7 +57,7 @@ def test_a_running_process_has_no_exit_code() -> None:
 
 
 def test_exit_codes_are_of_their_processes() -> None:
-    """Of several at once; one that ended gets no signal: its pid may be another's."""
+    """A process that has ended gets no signal, because another one may have its pid."""
     launcher = scripted_launcher()
     first, second = launch(launcher, "exit-now"), launch(launcher, "hang")
     second.signal(Signals.SIGKILL)
@@ -71,7 +71,7 @@ def test_exit_codes_are_of_their_processes() -> None:
 
 
 def test_a_fork_server_that_was_killed_is_replaced(launcher: Launcher) -> None:
-    """The next process comes from another one."""
+    """A killed fork server is replaced at the next start."""
     before = launch(launcher, "run")
     server = psutil.Process(before.pid).parent()
     assert server is not None
@@ -83,7 +83,7 @@ def test_a_fork_server_that_was_killed_is_replaced(launcher: Launcher) -> None:
 
 
 def test_a_process_ends_when_its_end_could_not_be_reported(launcher: Launcher) -> None:
-    """The fork server was killed; its children would run beside those that replace them."""
+    """The children of a killed fork server end: they would run beside their successors."""
     launched = launch(launcher, "hang")
     child = psutil.Process(launched.pid)
     server = child.parent()
@@ -94,7 +94,7 @@ def test_a_process_ends_when_its_end_could_not_be_reported(launcher: Launcher) -
 
 
 def test_a_forked_server_has_the_modules_of_its_parent() -> None:
-    """And what it loads itself is not in its maker."""
+    """A module that the forked server loads is not loaded in its parent."""
     program = (
         "import json, sys\n"
         "from pyconnect_agent.children.launch import Launcher\n"
@@ -117,7 +117,7 @@ def test_a_forked_server_has_the_modules_of_its_parent() -> None:
 
 
 def test_last_words_keep_beginning_and_end() -> None:
-    """However long they are, they fit into a pipe at once."""
+    """Last words of any length keep their beginning and end and fit into a pipe."""
     launched = launch(scripted_launcher(), "long-last-words")
     assert exit_code(launched) == 1
     words = launched.last_words
@@ -141,7 +141,7 @@ def test_last_words_keep_beginning_and_end() -> None:
     ),
 )
 def test_a_child_that_fails_before_its_job_says_why(frame: bytes, reason: str) -> None:
-    """The real host, which has neither a mask nor a log by then."""
+    """A child that fails before its job reports the reason."""
     launched = shared_launcher().launch()
     launched.connection.sendall(frame)
     assert exit_code(launched) == 1
@@ -149,7 +149,7 @@ def test_a_child_that_fails_before_its_job_says_why(frame: bytes, reason: str) -
 
 
 def test_orphans_end() -> None:
-    """The worker process has gone."""
+    """A child ends when its worker process has ended."""
     launched = shared_launcher().launch()
     launched.connection.shutdown(socket.SHUT_WR)
     assert exit_code(launched) == 70
@@ -159,7 +159,7 @@ def test_orphans_end() -> None:
 def test_a_fork_server_that_does_not_answer_is_replaced(
     launcher: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its children live on, and it ends with the launcher."""
+    """A fork server that does not answer is replaced, and its children live on."""
     first = launch(launcher, "run")
     assert first.connection.recv(1)
     server = psutil.Process(first.pid).parent()
@@ -170,7 +170,7 @@ def test_a_fork_server_that_does_not_answer_is_replaced(
     assert exit_code(launch(launcher, "exit-now")) == 3
     assert first.exit_code() is None
     server.resume()
-    # What it starts when it goes on ends by itself.
+    # A process that the resumed server starts ends by itself.
     first.connection.close()
     assert exit_code(first) == 70
     eventually(lambda: server.children() == [])
@@ -180,7 +180,7 @@ def test_a_fork_server_that_does_not_answer_is_replaced(
 
 
 def test_the_end_of_a_process_is_seen_while_its_fork_server_is_stopped(launcher: Launcher) -> None:
-    """With its exit code."""
+    """The launcher gets an exit code while the fork server is stopped."""
     launched = launch(launcher, "hang")
     server = psutil.Process(launched.pid).parent()
     assert server is not None

@@ -1,4 +1,4 @@
-"""Leases of child processes: renewed, withheld, and with a side frozen."""
+"""Leases of child processes: renewed, not renewed, and with a frozen process."""
 
 import asyncio
 import json
@@ -47,7 +47,7 @@ class Supervised:
         self.child = psutil.Process(self.told("pid"))
 
     def told(self, member: str) -> Any:
-        """Wait for the next line of the worker process."""
+        """Return a member of the next JSON line from the worker process."""
         assert self.process.stdout is not None
         return json.loads(self.process.stdout.readline())[member]
 
@@ -60,7 +60,7 @@ class Supervised:
             self.child.send_signal(number)
 
     def freeze(self, **who: bool) -> None:
-        """Stop processes for longer than a lease."""
+        """Stop processes for longer than a lease, and leave them stopped."""
         self.signal(signal.SIGSTOP, **who)
         end = time.monotonic() + FROZEN_S
         eventually(lambda: time.monotonic() >= end)
@@ -81,14 +81,14 @@ def supervisor() -> Iterator[Supervised]:
 
 @pytest.fixture
 def supervised(supervisor: Supervised) -> Iterator[Supervised]:
-    """A task of its own for each test."""
+    """A worker process with a new task for each test."""
     supervisor.begin()
     yield supervisor
     supervisor.signal(signal.SIGCONT, supervisor=True)
 
 
 def test_a_frozen_worker_process_loses_its_child(supervised: Supervised) -> None:
-    """The child ends itself within its lease; the worker process hears of it when it goes on."""
+    """The child of a frozen worker process ends within its lease, which the worker learns later."""
     supervised.signal(signal.SIGSTOP, supervisor=True)
     started = time.monotonic()
     eventually(lambda: not supervised.child_lives())
@@ -98,7 +98,7 @@ def test_a_frozen_worker_process_loses_its_child(supervised: Supervised) -> None
 
 
 def test_a_frozen_child_goes_on_where_it_was(supervised: Supervised) -> None:
-    """Its worker process has renewed the lease all the time: no other worker may run the task."""
+    """A frozen child keeps its lease, which its worker process renews."""
     supervised.freeze(child=True)
     supervised.signal(signal.SIGCONT, child=True)
     end = time.monotonic() + 2 * LEASE_MS / 1000
@@ -108,11 +108,11 @@ def test_a_frozen_child_goes_on_where_it_was(supervised: Supervised) -> None:
 
 @cases("first", "supervisor", "child")
 def test_a_child_frozen_with_its_worker_ends_awake(supervised: Supervised, first: str) -> None:
-    """A lease issued after the last one had run out does not count."""
+    """A child that was frozen with its worker process ends: later leases do not count."""
     supervised.freeze(supervisor=True, child=True)
     supervised.signal(signal.SIGCONT, **{first: True})
     if first == "supervisor":
-        # It renews the leases before the child reads them.
+        # The worker process renews the leases before the child reads them.
         end = time.monotonic() + LEASE_MS / 1000
         eventually(lambda: time.monotonic() >= end)
         supervised.signal(signal.SIGCONT, child=True)
@@ -124,7 +124,7 @@ def test_a_child_frozen_with_its_worker_ends_awake(supervised: Supervised, first
 
 
 async def test_a_child_without_a_lease_ends_itself() -> None:
-    """A worker process that hangs loses its children after the lease; one that dies, at once."""
+    """Children of a hanging worker process end after the lease, those of a dead one at once."""
     async with children_world(lease_ms=LEASE_MS) as w:
         task_id = await w.run_task(bad_source())
         await w.task_is(task_id, State.RUNNING)
@@ -137,7 +137,7 @@ async def test_a_child_without_a_lease_ends_itself() -> None:
 
 
 async def test_a_worker_without_its_membership_renews_no_lease() -> None:
-    """Others may have been given its work: the children end within their term."""
+    """Without its membership a worker renews no lease: others may have its tasks."""
     async with children_world(lease_ms=LEASE_MS) as w:
         member = True
         w.children.connect(w.listener, confirmed_s=lambda: time.monotonic() if member else None)
@@ -150,7 +150,7 @@ async def test_a_worker_without_its_membership_renews_no_lease() -> None:
 
 
 async def test_a_lease_ends_one_term_after_the_membership_was_last_confirmed() -> None:
-    """Not one term after the last renewal, which came later."""
+    """A lease ends one term after the last confirmed membership, not after the last renewal."""
     async with children_world(lease_ms=LEASE_MS) as w:
         last_s: list[float] = []
         w.children.connect(
@@ -166,7 +166,7 @@ async def test_a_lease_ends_one_term_after_the_membership_was_last_confirmed() -
 
 
 async def test_renewed_leases_keep_a_child_alive() -> None:
-    """Several terms pass, and the task still answers."""
+    """A child whose lease is renewed responds after several terms."""
     async with children_world(lease_ms=LEASE_MS) as w:
         task_id = await w.running_task(bad_source())
         pid = w.pid(task_id)

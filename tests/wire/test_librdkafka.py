@@ -1,4 +1,4 @@
-"""librdkafka accepts what is translated for it; log lines of a client whose broker is away."""
+"""librdkafka accepts translated properties, and logs of a client without a broker are rare."""
 
 import logging
 import time
@@ -44,7 +44,7 @@ WORKER = distributed(bootstrap_servers="127.0.0.1:1", exactly_once_source_suppor
 
 
 def construct(kind: ClientKind, properties: Mapping[str, str]) -> None:
-    """Make a client that never gets to connect; KafkaException names a property it refuses."""
+    """Make a client that never connects; KafkaException names a property that it refuses."""
     client = CLIENTS[kind](with_token_callback(properties) | {"log_level": "0"})
     if isinstance(client, Consumer):
         client.close()
@@ -65,7 +65,7 @@ def construct(kind: ClientKind, properties: Mapping[str, str]) -> None:
     ids=lambda config: f"{config.kind.name}-{config.java_config['client.id']}",
 )
 def test_every_client_of_the_worker_can_be_made(config: ClientConfig) -> None:
-    """With the worker's defaults nothing is refused or warned about."""
+    """librdkafka accepts all clients with the worker's defaults, without a warning."""
     built = config.build()
     assert built.warnings == ()
     construct(config.kind, built.properties)
@@ -73,7 +73,7 @@ def test_every_client_of_the_worker_can_be_made(config: ClientConfig) -> None:
 
 @pytest.mark.parametrize("kind", list(ClientKind))
 def test_javas_defaults_written_out_are_accepted(kind: ClientKind) -> None:
-    """A user who copies the documented defaults gets a working client and no warning."""
+    """librdkafka accepts Java's defaults written out, without a warning."""
     required = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g"}
     keys = CLIENT_CONFIG_DEFS[kind].keys.values()
     defaults = {key.name: key.to_json()["default_value"] for key in keys}
@@ -85,7 +85,7 @@ def test_javas_defaults_written_out_are_accepted(kind: ClientKind) -> None:
 
 @cases("size", "100", "1000", "52428800", "500000000")
 def test_any_size_of_fetch_is_accepted(size: str) -> None:
-    """librdkafka wants several sizes in proportion; the translation sees to it."""
+    """Any fetch size is accepted: the translation keeps the proportions of librdkafka."""
     java = {"group.id": "g", "fetch.max.bytes": size, "request.timeout.ms": "100"}
     construct(ClientKind.CONSUMER, translate(java, ClientKind.CONSUMER).properties)
 
@@ -107,7 +107,7 @@ def test_any_size_of_fetch_is_accepted(size: str) -> None:
     ids=lambda login: login["sasl.mechanism"],
 )
 def test_logins_are_accepted(login: dict[str, str]) -> None:
-    """Over TLS with PEM texts for trust and identity."""
+    """Logins work over TLS, with PEM texts for trust and identity."""
     authority = trustme.CA()
     identity = authority.issue_cert("localhost")
     java = login | {
@@ -124,7 +124,7 @@ def test_logins_are_accepted(login: dict[str, str]) -> None:
 
 
 def test_an_unreachable_broker_is_logged_at_intervals(caplog: pytest.LogCaptureFixture) -> None:
-    """librdkafka tries many times a second, too often for a log."""
+    """An unreachable broker is logged at intervals, though librdkafka tries all the time."""
     address = f"127.0.0.1:{free_port()}"
     config: dict[str, Any] = {"bootstrap.servers": address, "group.id": "unused"}
 

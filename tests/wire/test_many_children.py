@@ -1,4 +1,4 @@
-"""A worker with more children than select() has descriptors for."""
+"""A worker with more children than select() has numbers for."""
 
 import os
 import resource
@@ -28,7 +28,7 @@ CHILDREN = 1_200 if LONG else 24
 
 
 async def test_a_child_whose_pipe_select_refuses_obeys() -> None:
-    """It hears of its target state and of its stop, and keeps its lease."""
+    """A child whose pipe select() refuses gets its target state, its stop and its leases."""
     async with children_world(lease_ms=LEASE_MS, launcher=shared_launcher(HOST)) as w:
         task_id = await w.run_task(bad_source())
         await w.task_is(task_id, State.RUNNING)
@@ -39,7 +39,7 @@ async def test_a_child_whose_pipe_select_refuses_obeys() -> None:
 
 
 def test_a_fork_server_is_replaced_when_there_are_many_children() -> None:
-    """The number of its socket is one that select() refuses."""
+    """A new fork server can have a socket with a number that select() refuses."""
     launcher = Launcher(host=SCRIPTED_HOST, preload=())
     with many_descriptors():
         try:
@@ -51,7 +51,7 @@ def test_a_fork_server_is_replaced_when_there_are_many_children() -> None:
 
 
 def test_a_worker_allows_itself_descriptors_for_its_children() -> None:
-    """Two for each; many systems allow 1,024 unless a process asks for more."""
+    """A worker raises its limit of descriptors, of which each child needs two."""
     program = (
         "import resource\n"
         "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
@@ -71,7 +71,7 @@ def test_a_worker_allows_itself_descriptors_for_its_children() -> None:
 @pytest.mark.long
 @pytest.mark.timeout(1_800)
 async def test_all_children_of_a_worker_keep_their_leases_and_obey() -> None:
-    """Processes of paused tasks, with --long more of them than select() has numbers for."""
+    """All of very many paused tasks keep their leases and stop."""
     async with children_world(graceful_ms=600_000, lease_ms=LEASE_MS) as w:
         task_ids = [ConnectorTaskId("c", number) for number in range(CHILDREN)]
         config = bad_source()

@@ -30,7 +30,7 @@ TIMEOUT_S = 60
 
 
 def head(target: bytes = b"/", fields: bytes = HOST, *, method: bytes = b"GET") -> bytes:
-    """Return a request without body."""
+    """Return a request without a body."""
     return method + b" " + target + b" HTTP/1.1\r\n" + fields + b"\r\n"
 
 
@@ -57,7 +57,7 @@ REFUSED: Mapping[str, bytes] = {
     + b"0\r\n\r\n",
     "unknown transfer encoding": head(fields=HOST + b"Transfer-Encoding: gzip, chunked\r\n"),
 }
-"""Bytes that are not a request, by what is wrong with them."""
+"""Bytes that are not a request, by their mistake."""
 
 
 @pytest.fixture(scope="module")
@@ -76,14 +76,14 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[RestServer]:
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_bytes_that_are_not_a_request_are_refused(name: str, worker_url: str) -> None:
-    """The connection is closed: the server cannot know where the next request begins."""
+    """Bytes that are not a request get a 400 and end the connection."""
     answer = exchange(worker_url, REFUSED[name])
     assert status_of(answer) == 400
     assert b"connection: close\r\n" in answer.lower()
 
 
 def test_a_head_of_usual_size_is_taken(worker_url: str) -> None:
-    """The limit leaves room for the headers of proxies."""
+    """A head with the headers of proxies is within the limit."""
     fields = HOST + b"Connection: close\r\n" + b"X: " + b"a" * (MAX_HEAD_BYTES - 100) + b"\r\n"
     assert status_of(exchange(worker_url, head(fields=fields))) == 200
 
@@ -97,7 +97,7 @@ def test_a_head_of_usual_size_is_taken(worker_url: str) -> None:
     ids=["size", "end", "sign", "extension"],
 )
 def test_chunks_that_are_none_end_the_connection(body: bytes, worker_url: str) -> None:
-    """The request has begun by then; it gets no other answer."""
+    """A wrong chunk ends the connection with one answer, a 400."""
     begin = head(
         b"/connectors", HOST + JSON_BODY + b"Transfer-Encoding: chunked\r\n", method=b"POST"
     )
@@ -107,7 +107,7 @@ def test_chunks_that_are_none_end_the_connection(body: bytes, worker_url: str) -
 
 
 def test_bytes_after_a_body_are_the_next_request(worker_url: str) -> None:
-    """And is refused as such when it is none; the first one is answered."""
+    """Bytes after a body are the next request, and get a 400 if they are not one."""
     begin = head(b"/connectors", HOST + JSON_BODY + b"Content-Length: 2\r\n", method=b"POST")
     answer = exchange(worker_url, begin + b"{} and more\r\n\r\n")
     assert [part[:3] for part in answer.split(b"HTTP/1.1 ")[1:]] == [b"500", b"400"]
@@ -122,14 +122,14 @@ def test_bytes_after_a_body_are_the_next_request(worker_url: str) -> None:
     ids=["nothing", "half a line", "half a head", "half a second head"],
 )
 def test_a_head_has_its_time_whatever_comes(begin: bytes, impatient: RestServer) -> None:
-    """A client that sends slowly does not keep its connection."""
+    """A client that sends a head slowly loses its connection."""
     with _connected(impatient) as connection:
         connection.sendall(begin)
         _drip_until_closed(connection)
 
 
 def test_an_answered_request_may_not_be_sent_on_for_ever(impatient: RestServer) -> None:
-    """The rest of a body without a reader has the time of a head."""
+    """After an answer the rest of the body has the time of a head."""
     with _connected(impatient) as connection:
         connection.sendall(head(b"/nowhere", HOST + b"Content-Length: 100000\r\n", method=b"PUT"))
         assert connection.recv(65_536).startswith(b"HTTP/1.1 404 ")
@@ -137,7 +137,7 @@ def test_an_answered_request_may_not_be_sent_on_for_ever(impatient: RestServer) 
 
 
 def test_a_request_has_more_time_than_its_head(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also when the client has sent the begin of its next one already."""
+    """A request may take longer than a head, even if the next one has begun to arrive."""
     monkeypatch.setattr(HttpConnection, "head_timeout_s", 0.1)
     gave_up: list[int] = []
     monkeypatch.setattr(HttpConnection, "_give_up", lambda given: gave_up.append(given.client[1]))
@@ -153,7 +153,7 @@ def test_a_request_has_more_time_than_its_head(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_connection_that_is_used_stays(impatient: RestServer) -> None:
-    """Between requests it may rest, for uvicorn's time."""
+    """A connection may be idle between requests for uvicorn's time."""
     with _connected(impatient) as connection:
         for _ in range(3):
             connection.sendall(head())
@@ -163,7 +163,7 @@ def test_a_connection_that_is_used_stays(impatient: RestServer) -> None:
 @cases("length", {"Content-Length": "11"}, {}, ids=["told", "untold"])
 @cases("limit", "max_config_bytes", "max_body_bytes")
 def test_a_body_that_is_too_large_is_refused(limit: str, length: dict[str, str]) -> None:
-    """Before it is read when its length is told, at the limit otherwise."""
+    """A too large body is refused before it is read if its length is known, else at the limit."""
     method, path = (
         ("POST", "/connectors") if "config" in limit else ("PATCH", "/connectors/c/offsets")
     )
@@ -180,7 +180,7 @@ def test_a_body_that_is_too_large_is_refused(limit: str, length: dict[str, str])
 
 
 def test_bodies_that_are_too_large_together_are_refused() -> None:
-    """Until the requests before them are answered; a client may try again."""
+    """Bodies that are too large together are refused with 503, which a client may repeat."""
     bodies = BodyMemory(10)
     app = application(FakeHerder(), bodies=bodies)
     headers = {"Content-Type": "application/json"}
@@ -204,7 +204,7 @@ LARGE: Mapping[str, tuple[str, str, bytes, int]] = {
 
 @pytest.mark.parametrize("kind", LARGE)
 def test_large_bodies_neither_stop_the_event_loop_nor_fill_the_memory(kind: str) -> None:
-    """Eight at once; the loop renews the leases of all tasks."""
+    """Eight large bodies at once do not stop the loop, which renews all tasks' leases."""
     method, path, body, status = LARGE[kind]
     app = application(FakeHerder())
     delays: list[float] = []
@@ -234,7 +234,7 @@ def test_large_bodies_neither_stop_the_event_loop_nor_fill_the_memory(kind: str)
 
 
 class _PeakMemory(threading.Thread):
-    """Watches the memory of this process."""
+    """A thread that samples the memory of this process."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -254,7 +254,7 @@ class _PeakMemory(threading.Thread):
 
 
 def test_a_large_body_is_taken(worker_url: str) -> None:
-    """Limits of heads are not limits of bodies."""
+    """A body may be larger than the limit of heads."""
     body = b'{"name":"' + b"a" * 3_000_000 + b'"}'
     answer = call_url(worker_url, "POST", "/connectors", body, {"Content-Type": "application/json"})
     assert answer.status != 413
@@ -275,7 +275,7 @@ def few_descriptors() -> Iterator[None]:
 def test_connections_leave_descriptors_for_the_worker(
     impatient: RestServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Further ones are closed at once, with one line in the log, until others have ended."""
+    """Connections above the limit are closed at once, with one line in the log."""
     monkeypatch.setattr(HttpConnection, "head_timeout_s", TIMEOUT_S)
     with ExitStack() as clients:
         refused = 0
@@ -292,7 +292,7 @@ def test_connections_leave_descriptors_for_the_worker(
 def test_a_lack_of_descriptors_is_logged_once(
     impatient: RestServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Clients are refused, and served again when there are some."""
+    """A lack of descriptors is logged once, and later clients are served again."""
     clients = [socket.socket() for _ in range(10)]
     taken: list[int] = []
     with suppress(OSError):
@@ -313,7 +313,7 @@ def test_a_lack_of_descriptors_is_logged_once(
 
 
 def _is_refused(connection: socket.socket) -> bool:
-    """Ask; return whether the server has closed the connection without an answer."""
+    """Send a request; return whether the server closed the connection without an answer."""
     try:
         connection.sendall(head())
         return connection.recv(65_536) == b""
@@ -339,7 +339,7 @@ def exchange(url: str, request: bytes) -> bytes:
             while part := connection.recv(65_536):
                 received += part
         except ConnectionError:
-            # The server closed the connection before it had read everything.
+            # The server closed the connection before it had read the whole request.
             pass
         return bytes(received)
 

@@ -1,4 +1,4 @@
-"""Two workers over real sockets: one asks the other."""
+"""Two workers over real sockets, one of which forwards requests to the other."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ CONFIG = {"connector.class": "FileStreamSource", "topic": "t"}
 
 
 def follower_of(url: str | None) -> FakeHerder:
-    """A herder that knows only who leads."""
+    """Return a herder that knows only the leader's address."""
     herder = FakeHerder()
     failure = NotLeaderError("Only the leader can", target_url=url)
     herder.failures = {requests.PutConnectorConfig: failure, requests.DeleteConnector: failure}
@@ -44,7 +44,7 @@ def put(url: str, name: str) -> Answer:
 
 @contextmanager
 def canned_server(response: bytes) -> Iterator[str]:
-    """Answer every request with these bytes, and close."""
+    """Answer every request with these bytes, and close the connection."""
 
     class Handler(socketserver.BaseRequestHandler):
         def handle(self) -> None:
@@ -62,7 +62,7 @@ def canned_server(response: bytes) -> Iterator[str]:
 
 
 def test_a_follower_has_the_leader_do_it() -> None:
-    """Created, changed, deleted and refused by the leader, told by the follower."""
+    """The leader creates, changes, deletes or refuses, and the follower returns the answer."""
     leader_herder = FakeHerder()
     with (
         serving(rest_config(), leader_herder) as leader,
@@ -81,7 +81,7 @@ def test_a_follower_has_the_leader_do_it() -> None:
 
 
 def test_a_request_is_lost_after_two_hops() -> None:
-    """Three workers that each believe in another one do not forward in circles."""
+    """Three workers that name each other as leader do not forward in circles."""
     with (
         serving(rest_config(), follower_of("http://127.0.0.1:1/")) as last,
         serving(rest_config(), follower_of(last.advertised_url)) as middle,
@@ -95,7 +95,7 @@ def test_a_request_is_lost_after_two_hops() -> None:
 
 
 def test_workers_trust_one_another_over_tls(tmp_path: Path) -> None:
-    """A forwarded request uses the listeners' own key and trust stores."""
+    """A forwarded request uses the key store and the trust store of the listeners."""
     authority = trustme.CA()
     store = tmp_path / "worker.pem"
     authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(store)
@@ -126,7 +126,7 @@ def test_workers_trust_one_another_over_tls(tmp_path: Path) -> None:
 
 
 def test_an_unreachable_leader_is_an_io_error() -> None:
-    """The address has no listener: the client gets the error that forwarding failed."""
+    """The client gets an IO error when the leader's address has no listener."""
     with serving(rest_config(), follower_of("http://127.0.0.1:1/")) as follower:
         answer = put(follower.advertised_url, "c")
     assert answer.status == 500
@@ -147,7 +147,7 @@ def test_an_unreachable_leader_is_an_io_error() -> None:
     (b"", "IO Error trying to forward"),
 )
 def test_answers_that_are_none_are_errors(response: bytes, message: str) -> None:
-    """Redirects, pages and noise are not mistaken for a worker's answer."""
+    """Redirects, pages and noise are not taken for a worker's answer."""
 
     async def send(url: str) -> WorkerResponse:
         client = WorkerClient()
@@ -163,7 +163,7 @@ def test_answers_that_are_none_are_errors(response: bytes, message: str) -> None
 
 @cases("permanent", True, False)
 def test_a_permanent_error_is_relayed_as_permanent(permanent: bool) -> None:
-    """The mark survives a hop over a follower."""
+    """The mark of a permanent error is kept when a follower forwards the request."""
     leader_herder = FakeHerder()
     error = InternalError("Denied on purpose", permanent=permanent)
     leader_herder.failures = {requests.PutConnectorConfig: error}
@@ -189,7 +189,7 @@ def test_a_permanent_error_is_relayed_as_permanent(permanent: bool) -> None:
 
 
 def test_a_wrong_store_is_reported_when_it_is_needed() -> None:
-    """A TLS mistake of the sender shows as such, not as a network failure."""
+    """A wrong TLS setting of the sender is not reported as a network failure."""
 
     async def send() -> None:
         def broken() -> None:
@@ -206,7 +206,7 @@ def test_a_wrong_store_is_reported_when_it_is_needed() -> None:
 
 
 def test_a_user_of_a_certificate_is_kept_from_worker_to_worker(tmp_path: Path) -> None:
-    """The follower knows the certificate and signs the name; the leader asks for users, too."""
+    """The leader knows the user of a certificate that the follower has checked."""
     authority = trustme.CA()
     properties = {
         "listeners": "https://localhost:0",

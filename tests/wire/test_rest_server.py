@@ -37,7 +37,7 @@ pytestmark = pytest.mark.wire
 
 @pytest.fixture(scope="module")
 def worker_url() -> Iterator[str]:
-    """A worker whose answers do not depend on order."""
+    """Address of a worker whose answers do not depend on the order of requests."""
     herder = FakeHerder()
     herder.session_key = SessionKey(key=bytes(32), algorithm="HmacSHA256", created_ms=0)
     with serving(rest_config(), herder) as server:
@@ -45,7 +45,7 @@ def worker_url() -> Iterator[str]:
 
 
 def test_answers_over_a_socket_are_those_of_apache(worker_url: str) -> None:
-    """The HTTP server does not change the answer."""
+    """The HTTP server does not change the application's answers, which are Apache's."""
     wrong = {
         each.name: found
         for each in SCENARIOS
@@ -59,7 +59,7 @@ def test_answers_over_a_socket_are_those_of_apache(worker_url: str) -> None:
 
 
 def test_head_has_the_headers_of_get_and_no_body(worker_url: str) -> None:
-    """HEAD tells the length of the body that GET would have."""
+    """HEAD has the length of the body that GET returns."""
     get = call_url(worker_url, "GET", "/connector-plugins")
     head = call_url(worker_url, "HEAD", "/connector-plugins")
     assert (head.status, head.body) == (200, b"")
@@ -68,7 +68,7 @@ def test_head_has_the_headers_of_get_and_no_body(worker_url: str) -> None:
 
 
 def test_no_content_has_neither_length_nor_type(worker_url: str) -> None:
-    """A 204 is as bare as Apache's."""
+    """A 204 has no more headers than Apache's."""
     body = json.dumps({"level": "INFO"})
     answer = call_url(
         worker_url,
@@ -82,7 +82,7 @@ def test_no_content_has_neither_length_nor_type(worker_url: str) -> None:
 
 
 def test_requests_share_a_connection_and_chunked_bodies_are_read(worker_url: str) -> None:
-    """Connections stay open, and a body may come in chunks."""
+    """Requests share a connection, and a body may come in chunks."""
     chunked = (
         b"PUT /connectors/x/config HTTP/1.1\r\nHost: w\r\nTransfer-Encoding: chunked\r\n"
         b"Content-Type: application/json\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
@@ -99,7 +99,7 @@ def test_requests_share_a_connection_and_chunked_bodies_are_read(worker_url: str
 
 
 def test_the_worker_keeps_its_signals(tmp_path: Path) -> None:
-    """Serving installs no signal handler: SIGTERM still means what the process made of it."""
+    """The server installs no signal handler, so that SIGTERM keeps the process's own."""
     script = tmp_path / "serve.py"
     script.write_text(
         "import asyncio, signal, sys\n"
@@ -136,7 +136,7 @@ def test_the_worker_keeps_its_signals(tmp_path: Path) -> None:
 
 
 def test_a_body_that_never_comes_is_given_up() -> None:
-    """A client that stalls has the request's time, and is told when it is over."""
+    """A client that does not send its body gets an error after the time of a request."""
     services = Services(
         herder=FakeHerder(), forwarder=Forwarder(WorkerClient()), request_timeout_ms=50
     )
@@ -164,7 +164,7 @@ def test_a_body_that_never_comes_is_given_up() -> None:
 
 
 def test_every_listener_answers_and_port_zero_becomes_a_real_port() -> None:
-    """All listeners serve the same API; ports are known as soon as they are bound."""
+    """All listeners serve the same API, and their ports are known once they are bound."""
     config = rest_config(listeners="http://127.0.0.1:0,http://localhost:0")
     with serving(config, FakeHerder()) as server:
         ports = [listener.port for listener in server.listeners]
@@ -184,7 +184,7 @@ def test_a_listener_without_host_answers_on_every_interface() -> None:
 
 
 def test_advertised_settings_win_over_the_listener() -> None:
-    """Other workers are told what `rest.advertised.*` says."""
+    """Other workers get the address in `rest.advertised.*`."""
     config = rest_config(
         **{"rest.advertised.host.name": "connect.example", "rest.advertised.port": "9999"}
     )
@@ -195,7 +195,7 @@ def test_advertised_settings_win_over_the_listener() -> None:
 
 
 def test_a_port_in_use_is_a_start_error_that_names_the_listener() -> None:
-    """The worker says which address it cannot have."""
+    """A port in use is an error that names the listener."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         server = RestServer(rest_config(listeners=f"http://127.0.0.1:{port}"))
@@ -204,7 +204,7 @@ def test_a_port_in_use_is_a_start_error_that_names_the_listener() -> None:
 
 
 def test_connections_are_refused_until_the_worker_can_answer() -> None:
-    """A worker looks for its brokers first; no client has to wait for that to end."""
+    """Connections are refused until the worker has found its brokers."""
 
     async def run() -> None:
         server = RestServer(rest_config(listeners="http://127.0.0.1:0,http://:0"))
@@ -219,7 +219,7 @@ def test_connections_are_refused_until_the_worker_can_answer() -> None:
 
 
 def test_a_port_that_was_taken_after_all_is_a_start_error_that_names_the_listener() -> None:
-    """Two workers that start at once may both bind it; one of them listens first."""
+    """A port that another worker listens on first is an error that names the listener."""
 
     async def run() -> None:
         first = RestServer(rest_config())
@@ -238,14 +238,14 @@ def test_a_port_that_was_taken_after_all_is_a_start_error_that_names_the_listene
 
 @cases("netloc", "127.0.0.1:99999", "127.0.0.1:-1", f"{'a' * 64}.b:0", "a..b:0")
 def test_an_address_that_cannot_be_is_a_start_error_that_names_the_listener(netloc: str) -> None:
-    """Ports out of range and host names with labels that are too long or empty."""
+    """An impossible port or host name is an error that names the listener."""
     server = RestServer(rest_config(listeners=f"http://{netloc}"))
     with pytest.raises(WorkerStartError, match=f"Unable to listen on http://{netloc}: "):
         server.bind()
 
 
 def test_several_accept_headers_are_one(worker_url: str) -> None:
-    """As HTTP says of fields that are lists; of `Content-Type` there may be but one."""
+    """HTTP joins header fields that are lists; a second `Content-Type` is refused."""
     address = urlsplit(worker_url)
     for name, values, status in (
         ("Accept", ("text/html", "application/json"), 200),
@@ -262,7 +262,7 @@ def test_several_accept_headers_are_one(worker_url: str) -> None:
 
 
 def test_an_advertised_protocol_without_listener_is_refused() -> None:
-    """A worker that could not be reached as advertised does not start."""
+    """A worker that could not be reached at its advertised address does not start."""
     server = RestServer(rest_config(**{"rest.advertised.listener": "https"}))
     with pytest.raises(ConfigException, match="No listener has the advertised protocol https"):
         server.bind()
@@ -270,7 +270,7 @@ def test_an_advertised_protocol_without_listener_is_refused() -> None:
 
 @cases("admin_listeners", "", "http://127.0.0.1:0")
 def test_admin_listeners_take_the_loggers_away_from_the_main_ones(admin_listeners: str) -> None:
-    """With `admin.listeners` set, the loggers are served there or nowhere, and nothing else is."""
+    """With `admin.listeners` set, only those listeners serve loggers, and nothing else."""
     config = rest_config(
         **{
             "admin.listeners": admin_listeners,
@@ -290,7 +290,7 @@ def test_admin_listeners_take_the_loggers_away_from_the_main_ones(admin_listener
 
 
 def test_root_answers_while_the_herder_is_not_ready() -> None:
-    """`GET /` needs nothing that starts later; `/health` says what is going on."""
+    """`GET /` needs no herder, and `/health` reports that the worker is starting."""
     herder = FakeHerder()
     herder.ready = False
     herder.held = {Probe}
@@ -301,7 +301,7 @@ def test_root_answers_while_the_herder_is_not_ready() -> None:
 
 
 def test_stop_lets_a_request_end_within_its_time() -> None:
-    """A request from before the stop is answered; new connections are refused."""
+    """A stop waits for earlier requests and refuses new connections."""
 
     async def run() -> tuple[Answer, bool]:
         herder = _SlowHerder()
@@ -314,7 +314,7 @@ def test_stop_lets_a_request_end_within_its_time() -> None:
         await asyncio.wait_for(herder.asked.wait(), 60)
         stopping = asyncio.create_task(server.stop(60_000))
         port = server.listeners[0].port
-        # A connection made meanwhile might be accepted and dropped by asyncio itself, unclosed.
+        # asyncio might accept and drop a connection made meanwhile without closing it.
         await eventually_async(lambda: server._main[0].socket.fileno() < 0)
         assert _refuses(port)
         herder.release.set()
@@ -327,7 +327,7 @@ def test_stop_lets_a_request_end_within_its_time() -> None:
 
 
 def test_stop_cuts_a_request_off_after_its_time() -> None:
-    """A stop ends within its deadline, whatever a request waits for."""
+    """A stop ends within its deadline, whatever its requests wait for."""
 
     async def run() -> Answer:
         herder = _SlowHerder()
@@ -346,7 +346,7 @@ def test_stop_cuts_a_request_off_after_its_time() -> None:
 
 
 def test_wait_raises_when_a_server_dies() -> None:
-    """The worker learns of a server that ended by itself."""
+    """The worker gets an error from a server that ends by itself."""
 
     async def run() -> None:
         server = RestServer(rest_config())
@@ -364,7 +364,7 @@ def test_wait_raises_when_a_server_dies() -> None:
 
 
 def test_one_access_line_per_request(caplog: pytest.LogCaptureFixture) -> None:
-    """The access log names client, request, status, length and milliseconds."""
+    """Each request has one access line, with client, status, length and milliseconds."""
     with (
         caplog.at_level(logging.INFO, "pyconnect_agent.rest.access_log"),
         serving(rest_config(), FakeHerder()) as server,
@@ -377,7 +377,7 @@ def test_one_access_line_per_request(caplog: pytest.LogCaptureFixture) -> None:
 
 
 class _SlowHerder(FakeHerder):
-    """Answers reads of a connector when told."""
+    """A herder that answers reads of a connector when the test releases them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -406,7 +406,7 @@ def _environment() -> dict[str, str]:
 
 
 def test_listeners_are_open_on_loopback_only() -> None:
-    """Without credentials; the REST API stays open."""
+    """The admin interface needs no credentials on loopback and answers 401 elsewhere."""
     with serving(rest_config(), FakeHerder(), FakeAdmin()) as server:
         url = f"http://{server.listeners[0].netloc}"
         assert call_url(url, "GET", "/agent").status == 200
@@ -418,7 +418,7 @@ def test_listeners_are_open_on_loopback_only() -> None:
 
 
 def test_admin_listeners_take_it_over() -> None:
-    """The REST listeners answer 404 then, the others serve nothing else."""
+    """With `admin.listeners` only those listeners serve the admin interface."""
     config = rest_config(admin_listeners="http://127.0.0.1:0")
     with serving(config, FakeHerder(), FakeAdmin()) as server:
         main = f"http://{server.listeners[0].netloc}"
@@ -429,7 +429,7 @@ def test_admin_listeners_take_it_over() -> None:
 
 
 def test_metrics_have_listeners_of_their_own() -> None:
-    """On every interface without credentials, and with nothing else of the admin interface."""
+    """Metrics listeners need no credentials and serve nothing else of the admin interface."""
     config = rest_config(agent_metrics_listeners="http://:0", admin_listeners="http://127.0.0.1:0")
     with serving(config, FakeHerder(), FakeAdmin()) as server:
         url = f"http://127.0.0.1:{server.metrics_listeners[0].port}"
@@ -443,13 +443,13 @@ def test_metrics_have_listeners_of_their_own() -> None:
 
 
 def test_no_admin_listeners_no_interface() -> None:
-    """An empty list serves it nowhere."""
+    """An empty list of admin listeners turns the admin interface off."""
     with serving(rest_config(admin_listeners=""), FakeHerder(), FakeAdmin()) as server:
         assert call_url(f"http://{server.listeners[0].netloc}", "GET", "/agent").status == 404
 
 
 def test_tokens_open_a_listener_on_every_interface(tmp_path: Path) -> None:
-    """And a loopback listener asks for them too."""
+    """With tokens the admin interface is open on every interface, and loopback needs them too."""
     tokens = tmp_path / "tokens"
     tokens.write_text("token\n")
     config = rest_config(
@@ -464,7 +464,7 @@ def test_tokens_open_a_listener_on_every_interface(tmp_path: Path) -> None:
 
 
 def test_a_missing_credentials_file_is_found_before_anything_is_served(tmp_path: Path) -> None:
-    """With the name of the key and of the file."""
+    """A missing credentials file is an error that names the key and the file."""
     config = rest_config(agent_admin_basic_auth_file=str(tmp_path / "missing"))
     with pytest.raises(WorkerConfigError, match=r"agent\.admin\.basic\.auth\.file.*missing"):
         RestServer(config).bind()

@@ -42,7 +42,7 @@ def _tls_properties(authority: trustme.CA, directory: Path, prefix: str) -> dict
 
 @cases("prefix", "", "listeners.https.")
 def test_https_has_its_certificate(prefix: str, authority: trustme.CA, tmp_path: Path) -> None:
-    """TLS settings come with or without the listeners' prefix."""
+    """TLS settings apply with or without the prefix of the listeners."""
     listeners = "http://127.0.0.1:0,https://127.0.0.1:0"
     config = rest_config(listeners=listeners, **_tls_properties(authority, tmp_path, prefix))
     context = ssl.create_default_context()
@@ -52,12 +52,12 @@ def test_https_has_its_certificate(prefix: str, authority: trustme.CA, tmp_path:
         assert call_url(f"http://{plain.netloc}", "GET", "/").status == 200
         answer = call_url(f"https://{secure.netloc}", "GET", "/", ssl_context=context)
         assert answer.status == 200
-        # http comes first when both are there.
+        # The http listener is advertised if there are both.
         assert server.advertised_url == f"http://{plain.netloc}/"
 
 
 def test_required_client_certificates_are_asked_for(authority: trustme.CA, tmp_path: Path) -> None:
-    """`ssl.client.auth=required` turns away who has no certificate."""
+    """`ssl.client.auth=required` refuses a client without a certificate."""
     config = rest_config(
         listeners="https://127.0.0.1:0",
         **_tls_properties(authority, tmp_path, ""),
@@ -75,8 +75,8 @@ def test_required_client_certificates_are_asked_for(authority: trustme.CA, tmp_p
 
 EXPIRED = "{own}, which has expired at 2"
 CASES = {
-    # Name: the client's identity and trust, its text, and the server's. A client that accepts no
-    # certificate goes without a word.
+    # Name: the client's identity and trust, its text, and the server's text. A client that refuses
+    # a certificate sends no reason.
     "expired": ("gone", "ours", EXPIRED, "verify failed: certificate has expired"),
     "foreign": ("theirs", "ours", "this side's certificate: {own}, which is valid", "local issuer"),
     "without": (None, "ours", "this side has no certificate (ssl.keystore.*)", "not return a cert"),
@@ -88,7 +88,7 @@ CASES = {
 def test_a_refused_certificate_is_reported_with_its_side_and_file(
     case: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """By both sides; the worker serves others, and says it once."""
+    """Client and worker log a refused certificate with its side and file, the worker once."""
     stores = {name: Stores(tmp_path / name) for name in ("ours", "theirs")}
     past = datetime.now(UTC) - timedelta(days=1)
     identities = {
@@ -136,7 +136,7 @@ def asked(config: WorkerConfig, url: str) -> str:
 
 
 def test_a_certificate_that_expires_ends_no_connection(tmp_path: Path) -> None:
-    """The worker goes on: connections that are open are served, new clients are told why not."""
+    """An expired certificate ends no open connection, and new clients get the reason."""
     stores = Stores(tmp_path / "stores")
     end = datetime.now(UTC) + timedelta(seconds=3)
     config = rest_config(
@@ -161,7 +161,7 @@ def test_a_certificate_that_expires_ends_no_connection(tmp_path: Path) -> None:
 
 
 def test_keys_may_be_given_as_text(authority: trustme.CA) -> None:
-    """Key, chain and trusted certificates need no files."""
+    """Key, chain and trusted certificates may be texts instead of files."""
     certificate = authority.issue_cert("localhost")
     settings = {
         "ssl.keystore.key": certificate.private_key_pem.bytes().decode(),
@@ -186,13 +186,13 @@ def test_keys_may_be_given_as_text(authority: trustme.CA) -> None:
     ),
 )
 def test_wrong_tls_settings_are_reported(settings: dict[str, object], message: str) -> None:
-    """A TLS mistake is found at start, with the key to look at."""
+    """A wrong TLS setting is an error at the start that names its key."""
     with pytest.raises(WorkerConfigError, match=message):
         server_context(settings)
 
 
 def test_tls_mistakes_are_found_before_anything_is_served() -> None:
-    """A worker without a certificate fails when it binds, as a matter of configuration."""
+    """A worker without a certificate fails with a configuration error when it binds."""
     server = RestServer(rest_config(listeners="https://127.0.0.1:0"))
     with pytest.raises(WorkerConfigError, match="An https listener needs a certificate"):
         server.bind()
@@ -200,7 +200,7 @@ def test_tls_mistakes_are_found_before_anything_is_served() -> None:
 
 @cases("form", "JKS", "PKCS12")
 def test_stores_of_a_java_worker_serve_as_they_are(tmp_path: Path, form: str) -> None:
-    """A Java worker's file needs no other files here; JKS is what it has unless it says so."""
+    """A Java worker's properties file needs no other stores; JKS is the default type."""
     stores = Stores(tmp_path / "stores")
     config = rest_config(
         listeners="https://127.0.0.1:0",
@@ -219,7 +219,7 @@ def test_stores_of_a_java_worker_serve_as_they_are(tmp_path: Path, form: str) ->
 
 
 def test_a_store_that_is_none_is_refused_with_the_way_out(tmp_path: Path) -> None:
-    """With the formats that there are."""
+    """A store of another format is refused with the supported formats."""
     store = tmp_path / "store.jceks"
     store.write_bytes(b"\xce\xce\xce\xce")
     with pytest.raises(WorkerConfigError, match=r"neither JKS nor PKCS#12 nor PEM; keytool"):

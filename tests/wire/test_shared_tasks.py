@@ -1,4 +1,4 @@
-"""Tasks that share a process, each in a thread; no Kafka."""
+"""Tasks that share a process, each in a thread, without Kafka."""
 
 import os
 import signal
@@ -50,7 +50,7 @@ def gone(pid: int) -> bool:
 
 
 async def test_tasks_share_a_process_that_ends_after_the_last_of_them() -> None:
-    """One that stops, and one that fails, leave the others alone; the next one joins them."""
+    """Tasks share a process until the last one ends; a failed one does not affect the others."""
     async with sharing() as w:
         await start(w, FIRST, SECOND)
         pid = w.pid(FIRST)
@@ -71,7 +71,7 @@ async def test_tasks_share_a_process_that_ends_after_the_last_of_them() -> None:
 
 
 async def test_each_connector_has_a_process_for_its_tasks() -> None:
-    """With `connector`; with limits each task has one, and says that they do not go together."""
+    """With `connector` the tasks of a connector share a process; tasks with limits cannot share."""
     other = ConnectorTaskId("d", 0)
     async with sharing(OF_CONNECTOR) as w:
         await start(w, FIRST, SECOND, other)
@@ -84,7 +84,7 @@ async def test_each_connector_has_a_process_for_its_tasks() -> None:
 
 
 async def test_a_task_that_hangs_ends_the_others_with_it() -> None:
-    """Python cannot end a thread either. They are FAILED and say which task it was."""
+    """A task that hangs ends its process, and the other tasks' traces name it."""
     async with sharing(graceful_ms=300) as w:
         await start(w, FIRST)
         pid = w.pid(FIRST)
@@ -103,7 +103,7 @@ async def test_a_task_that_hangs_ends_the_others_with_it() -> None:
 
 @cases("poll, text", ("exit", "exited with code 7"), ("abort", "was killed by signal 6 (SIGABRT)"))
 async def test_the_end_of_the_process_is_the_end_of_all(poll: str, text: str) -> None:
-    """Each says how it ended."""
+    """Each task's trace says how the process ended."""
     async with sharing() as w:
         await start(w, FIRST)
         await start(w, SECOND, state=State.FAILED, poll=poll)
@@ -113,7 +113,7 @@ async def test_the_end_of_the_process_is_the_end_of_all(poll: str, text: str) ->
 
 
 async def test_a_killed_process_fails_its_tasks_and_a_killed_task_its_process() -> None:
-    """By the system or a user; and by `tasks kill`, which keeps its own reason."""
+    """A killed process fails all its tasks, and `tasks kill` fails them with their process."""
     async with sharing() as w:
         await start(w, FIRST, SECOND)
         os.kill(w.pid(FIRST), signal.SIGKILL)
@@ -130,7 +130,7 @@ async def test_a_killed_process_fails_its_tasks_and_a_killed_task_its_process() 
 
 
 async def test_each_line_is_in_the_log_of_its_task() -> None:
-    """That of a thread that the plugin started too."""
+    """Each line is in the log of its task, also a line of a thread that the plugin started."""
     async with sharing() as w:
         await start(w, FIRST, SECOND, task_start="log-in-thread")
 

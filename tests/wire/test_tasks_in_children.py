@@ -20,7 +20,7 @@ T0 = ConnectorTaskId("c", 0)
 
 
 async def test_tasks_of_a_set_that_is_too_large_do_not_start() -> None:
-    """It was made before the limit was lowered; what is allowed starts all the same."""
+    """A task of a set above tasks.max fails unless tasks.max.enforce=false."""
     async with children_world() as w:
         for config, state in (
             (bad_source(tasks_max="2"), State.FAILED),
@@ -56,7 +56,7 @@ async def test_tasks_of_a_set_that_is_too_large_do_not_start() -> None:
     ({"producer_override_linger_ms": "soon"}, "linger.ms: Not a number of type LONG"),
 )
 async def test_a_task_that_fails_says_why(settings: dict[str, str], text: str) -> None:
-    """The status has a trace for each way of failing."""
+    """Each kind of failure leaves a trace in the status."""
     async with children_world() as w:
         task_id = w.start_task(bad_source(**settings))
         await w.task_is(task_id, State.FAILED)
@@ -64,7 +64,7 @@ async def test_a_task_that_fails_says_why(settings: dict[str, str], text: str) -
 
 
 async def test_a_long_trace_is_shortened_to_what_a_status_can_hold() -> None:
-    """Else no worker could write the status, and the task would stay RUNNING there."""
+    """A long trace is shortened, because a worker could not write the status."""
     async with children_world() as w:
         task_id = w.start_task(bad_source(task_start="raise-much"))
         await w.task_is(task_id, State.FAILED)
@@ -76,7 +76,7 @@ async def test_a_long_trace_is_shortened_to_what_a_status_can_hold() -> None:
 
 @cases("policy", "None", "Principal", "Allowlist")
 async def test_a_task_does_not_start_with_overrides_that_the_worker_denies(policy: str) -> None:
-    """Although its config was stored: the policy may have become stricter since."""
+    """A stored config with overrides that the worker now denies fails its task."""
     properties = {"connector.client.config.override.policy": policy}
     async with children_world(properties) as w:
         task_id = w.start_task(bad_source(producer_override_linger_ms="5"))
@@ -91,7 +91,7 @@ async def test_a_task_does_not_start_with_overrides_that_the_worker_denies(polic
     ("AbstractTaskSource", "Could not construct tests.support.plugins.bad_plugins.Abstract"),
 )
 async def test_a_class_that_is_not_a_task_is_named_in_its_trace(class_name: str, text: str) -> None:
-    """With the connector that named it."""
+    """The trace names the class that the connector returned."""
     async with children_world() as w:
         config = bad_source(connector_class=f"tests.support.plugins.bad_plugins.{class_name}")
         w.children.tasks.start(T0, config, config, TargetState.STARTED)
@@ -100,7 +100,7 @@ async def test_a_class_that_is_not_a_task_is_named_in_its_trace(class_name: str,
 
 
 async def test_a_task_has_the_class_that_its_started_connector_named() -> None:
-    """Another instance, which is not started, would not know it."""
+    """A task has the class that the started instance of its connector returned."""
     async with children_world() as w:
         chosen = "tests.support.plugins.bad_plugins.ChoosingSource"
         task_id = await w.run_task(bad_source(connector_class=chosen, chosen="plain"))
@@ -108,7 +108,7 @@ async def test_a_task_has_the_class_that_its_started_connector_named() -> None:
 
 
 async def test_a_paused_task_is_not_started_until_it_is_resumed() -> None:
-    """A failing start shows only then."""
+    """A paused task is started at the resume, where its failing `start` is called."""
     async with children_world() as w:
         task_id = w.start_task(bad_source(task_start="raise"), TargetState.PAUSED)
         await w.task_is(task_id, State.PAUSED)
@@ -117,7 +117,7 @@ async def test_a_paused_task_is_not_started_until_it_is_resumed() -> None:
 
 
 async def test_a_paused_task_can_be_stopped() -> None:
-    """It ends without ever having been started."""
+    """A paused task can be stopped without having been started."""
     async with children_world() as w:
         task_id = w.start_task(bad_source(task_start="raise"), TargetState.PAUSED)
         await w.task_is(task_id, State.PAUSED)
@@ -126,7 +126,7 @@ async def test_a_paused_task_can_be_stopped() -> None:
 
 
 async def test_a_running_task_pauses_and_resumes() -> None:
-    """RUNNING, PAUSED, RUNNING."""
+    """A running task can be paused and resumed."""
     async with children_world() as w:
         task_id = await w.running_task(bad_source())
         w.children.tasks.set_target_state(task_id, TargetState.PAUSED)
@@ -136,7 +136,7 @@ async def test_a_running_task_pauses_and_resumes() -> None:
 
 
 async def test_a_failure_while_stopping_ends_unassigned() -> None:
-    """A task that is being stopped does not fail."""
+    """A task that is being stopped does not become FAILED."""
     async with children_world() as w:
         task_id = await w.running_task(bad_source(task_stop="raise"))
         await w.children.tasks.stop([task_id])
@@ -144,12 +144,12 @@ async def test_a_failure_while_stopping_ends_unassigned() -> None:
 
 
 async def test_a_hanging_poll_is_killed_and_says_nothing_more() -> None:
-    """The graceful time is for all tasks together."""
+    """A hanging poll is killed after the graceful time, which is for all tasks together."""
     async with children_world(graceful_ms=200) as w:
         task_id = await w.running_task(bad_source(poll="hang"))
 
         async def hangs() -> bool:
-            # RUNNING is reported before the first poll.
+            # The task is RUNNING before its first poll.
             return "in misbehave" in await w.children.task_stacks(task_id)
 
         await eventually_async(hangs)
@@ -159,7 +159,7 @@ async def test_a_hanging_poll_is_killed_and_says_nothing_more() -> None:
 
 
 async def test_sigterm_alone_does_not_end_a_task() -> None:
-    """Service managers send it to every process; the worker process stops its children itself."""
+    """SIGTERM alone does not end a task: the worker process stops its children itself."""
     async with children_world() as w:
         task_id = await w.running_task(bad_source())
         os.kill(w.pid(task_id), signal.SIGTERM)
@@ -168,7 +168,7 @@ async def test_sigterm_alone_does_not_end_a_task() -> None:
 
 
 async def test_a_task_whose_control_thread_has_died_fails_with_the_reason() -> None:
-    """A later stop would not reach the task, so its process ends."""
+    """A task without its control thread fails, because a stop would not reach it."""
     async with children_world() as w:
         task_id = await w.running_task(bad_source())
         child = w.children.tasks.details()[task_id].child
@@ -180,7 +180,7 @@ async def test_a_task_whose_control_thread_has_died_fails_with_the_reason() -> N
 
 
 async def test_a_connector_whose_control_thread_has_died_fails_with_the_reason() -> None:
-    """As a task does; the reason outlives the process."""
+    """A connector without its control thread fails, and the status keeps the reason."""
     async with children_world() as w:
         w.start_connector(bad_source())
         await w.connector_is("c", State.RUNNING)
@@ -193,7 +193,7 @@ async def test_a_connector_whose_control_thread_has_died_fails_with_the_reason()
 
 
 async def test_a_task_that_is_killed_while_the_fork_server_is_stopped_becomes_failed() -> None:
-    """The worker sees that the process is gone without a report of its end."""
+    """A killed task is FAILED although the stopped fork server cannot report the end."""
     async with children_world() as w:
         task_id = await w.running_task(bad_source())
         (child,) = w.children.tasks.children()

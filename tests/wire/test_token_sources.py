@@ -1,4 +1,4 @@
-"""Tokens of a real authorization server, and of those that do not behave."""
+"""Tokens of a real authorization server, and of servers that misbehave."""
 
 import base64
 import gc
@@ -60,7 +60,7 @@ def security(url: str, secret: str = SECRET, **more: str) -> Security:
 
 
 def provided(given: Security) -> str:
-    """The token that kafka-python gets."""
+    """Return the token that kafka-python gets."""
     provider = secured_arguments(given, "")["sasl_oauth_token_provider"]
     assert provider.extensions() == {"cluster": "c"}
     return str(provider.token())
@@ -73,7 +73,7 @@ def token(lifetime_s: float = 3600) -> Token:
 
 
 def test_clients_with_the_same_login_share_one_token(server: AuthorizationServer) -> None:
-    """One of kafka-python and one of librdkafka, whose settings hold nothing secret any more."""
+    """Clients of both libraries share one token, and librdkafka's settings have no secret."""
     given = server.given()
     asked = security(server.endpoint)
     provider = secured_arguments(asked, "")["sasl_oauth_token_provider"]
@@ -86,7 +86,7 @@ def test_clients_with_the_same_login_share_one_token(server: AuthorizationServer
 
 
 def test_refusals_say_status(server: AuthorizationServer, caplog: pytest.LogCaptureFixture) -> None:
-    """At once, and neither the error nor the log quotes the secret."""
+    """A refused login is an error at once, and neither error nor log has the secret."""
     with pytest.raises(ClientPropertyError) as refused:
         provided(security(server.endpoint, "WRONG-secret"))
     assert f"{server.endpoint}: the authorization server answered with status 401" in str(
@@ -99,7 +99,7 @@ def test_refusals_say_status(server: AuthorizationServer, caplog: pytest.LogCapt
 
 @contextmanager
 def answering(*pieces: bytes, pause_s: float = 0.0, closes: bool = False) -> Iterator[str]:
-    """A server that sends pieces to each client; unless it closes, it keeps the connection."""
+    """Serve `pieces` to each client; the connection stays open unless `closes` is true."""
     listening = socket.create_server(("127.0.0.1", 0))
     ended = threading.Event()
 
@@ -135,7 +135,7 @@ def answering(*pieces: bytes, pause_s: float = 0.0, closes: bool = False) -> Ite
 
 @cases("pieces", (), (b"HTTP/1.1 200 OK\r\n", *[b"X: y\r\n"] * 20))
 def test_slow_ones_are_given_up(pieces: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether it is silent or sends a line from time to time."""
+    """A server that is silent or sends too slowly is given up."""
     monkeypatch.setattr(connections, "FIRST_TOKEN_S", 1.0)
     limits = {"sasl.login.read.timeout.ms": "300"}
     with (
@@ -146,7 +146,7 @@ def test_slow_ones_are_given_up(pieces: tuple[bytes, ...], monkeypatch: pytest.M
 
 
 def test_a_redirect_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The credentials are for the address that was given."""
+    """A redirect is not followed: the credentials are meant for the given address."""
     monkeypatch.setattr(connections, "FIRST_TOKEN_S", 10.0)
     moved = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"
     with (
@@ -157,7 +157,7 @@ def test_a_redirect_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_token_is_read_from_a_file(tmp_path: Path) -> None:
-    """Of a file URL; a token that has expired is refused by its age."""
+    """A token is read from a file URL, and an expired one is refused with its age."""
 
     def jwt(**claims: object) -> str:
         parts = ({"alg": "RS256"}, claims, {})
@@ -173,7 +173,7 @@ def test_a_token_is_read_from_a_file(tmp_path: Path) -> None:
 
 
 def test_a_held_token_is_returned_at_once_while_a_fetch_hangs() -> None:
-    """The thread waits for the server; no other does."""
+    """A held token is returned at once while the source's thread waits for the server."""
     hanging, released = threading.Event(), threading.Event()
     calls = 0
 
@@ -198,7 +198,7 @@ def test_a_held_token_is_returned_at_once_while_a_fetch_hangs() -> None:
 
 @cases("error", SystemExit(1), RuntimeError("SECRET"), TokenError("late"))
 def test_no_failure_ends_the_thread(error: BaseException, caplog: pytest.LogCaptureFixture) -> None:
-    """A fetch that raises anything is repeated; what is unexpected may quote what was sent."""
+    """Each failed fetch is repeated, and an unexpected error is not quoted in the log."""
     failures = [error, error]
 
     def fetch() -> Token:
@@ -211,7 +211,7 @@ def test_no_failure_ends_the_thread(error: BaseException, caplog: pytest.LogCapt
 
 
 def test_a_wall_clock_that_is_set_back_puts_no_fetch_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Brokers, whose clocks are right, would refuse the old token meanwhile."""
+    """A fetch is not delayed by a clock that is set back: brokers would refuse the old token."""
     fetched: list[Token] = []
 
     def fetch() -> Token:
@@ -231,7 +231,7 @@ def threads_of_sources() -> int:
 
 
 def test_the_thread_ends_with_its_source() -> None:
-    """When no client refers to it any more."""
+    """The thread ends when no client refers to its source."""
     before = threads_of_sources()
 
     def made(fetch: Fetch) -> None:
@@ -243,14 +243,14 @@ def test_the_thread_ends_with_its_source() -> None:
 
 
 def test_the_signer_of_aws_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without it the error contains the command that installs it."""
+    """Without the extra of AWS's signer, the error has the command that installs it."""
     monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", None)
     with pytest.raises(ClientPropertyError, match=r"install .*\[msk\]"):
         secured_arguments(msk_security(), MSK_BROKER)
 
 
 class FakeSigner:
-    """AWS's signer; without `text` it finds no credentials, as the real one."""
+    """AWS's signer; without `text` it finds no credentials, as the real signer does."""
 
     def __init__(self, text: str | None = None) -> None:
         self._text = text
@@ -277,7 +277,7 @@ class FakeSigner:
 def test_the_signer_of_aws_is_asked_as_the_options_say(
     options: str, asked: tuple[str, ...], without_credentials: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the region of the brokers; without credentials the error says which were missing."""
+    """AWS's signer gets the region of the brokers; the error names missing credentials."""
     signer = FakeSigner("signed")
     with_signer(monkeypatch, signer)
     settings = {**msk_properties(options), "bootstrap.servers": MSK_BROKER}
@@ -287,7 +287,7 @@ def test_the_signer_of_aws_is_asked_as_the_options_say(
     gc.collect()
     monkeypatch.setattr(connections, "FIRST_TOKEN_S", 1.0)
     with_signer(monkeypatch, FakeSigner())
-    # Another login, because equal ones share what is held.
+    # Another region is another login, because equal logins share a token.
     other = MSK_BROKER.replace("eu-west-1", "eu-north-1")
     with pytest.raises(ClientPropertyError) as refused:
         secured_arguments(msk_security(options), other)

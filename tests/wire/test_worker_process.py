@@ -1,4 +1,4 @@
-"""A worker's own process: its restarts, the death of a thread, memory that is given back."""
+"""A worker's own process: its restarts, the death of a thread, and memory that it returns."""
 
 import os
 import subprocess
@@ -39,7 +39,7 @@ sys.exit(__main__.main())
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
-    """A worker that writes a line per life and ends its lives as its arguments say."""
+    """A program that writes a line per run and ends its runs as its arguments say."""
     path = tmp_path / "worker.py"
     exits = {"EXIT_DIED": EXIT_DIED, "RUN_AGAIN": RUN_AGAIN}
     path.write_text(WORKER.replace("EXITS", repr(exits)))
@@ -53,7 +53,7 @@ def lives_of(script: Path, *ends: str) -> tuple[int, list[str], str]:
 
 
 def test_a_worker_runs_again_in_the_same_process(script: Path) -> None:
-    """As often as it asks for it, with the same arguments; its last code is the process's."""
+    """A worker runs again in its process with the same arguments, as often as it asks."""
     code, lives, _ = lives_of(script, str(RUN_AGAIN), str(RUN_AGAIN), "3")
     assert code == 3
     assert len(lives) == 3
@@ -62,20 +62,20 @@ def test_a_worker_runs_again_in_the_same_process(script: Path) -> None:
 
 @cases("code", 0, 1, 2)
 def test_a_worker_that_ends_otherwise_stays_ended(script: Path, code: int) -> None:
-    """A stop and a failure are for a service manager to answer."""
+    """A worker that stops or fails is not run again; a service manager reacts."""
     ended, lives, _ = lives_of(script, str(code), "0")
     assert (ended, len(lives)) == (code, 1)
 
 
 def test_a_worker_whose_program_is_gone_reports_it(script: Path) -> None:
-    """The code says that the process died, and the log says what to do."""
+    """A worker whose program is gone reports it and ends with the code of a dead process."""
     code, lives, log = lives_of(script, str(RUN_AGAIN), "0", "gone")
     assert (code, len(lives)) == (1, 1)
     assert "start it by hand" in log
 
 
 def test_the_method_follows_the_properties_and_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command goes first; without a program nothing can run again."""
+    """A restart uses the configured command, else the program, if it exists."""
     stops: list[str] = []
     config = DistributedConfig.parse(WORKER_PROPERTIES)
     own = restart_of(config, lambda: stops.append("stopped"))
@@ -92,7 +92,7 @@ def test_the_method_follows_the_properties_and_the_program(monkeypatch: pytest.M
 
 
 def test_a_command_that_cannot_run_is_reported() -> None:
-    """The worker goes on, and the answer says what is left to do."""
+    """A command that cannot run is an error, and the worker goes on."""
     missing = Restart(command=("/nowhere/restart",), stop_and_run_again=lambda: None)
     with pytest.raises(InternalError, match="restart the worker yourself"):
         missing.begin()
@@ -129,7 +129,7 @@ threading.Event().wait()
 
 @cases("last_words", "pass", "raise OSError", "threading.Event().wait()")
 def test_a_process_whose_thread_has_died_ends(last_words: str) -> None:
-    """With exit code 1, its last words and the trace, however the last words end."""
+    """A process whose thread has died exits with 1 and logs its last words and the trace."""
     done = run_python(["-c", PROGRAM.format(last_words=last_words)], os.environ)
     assert done.returncode == 1
     assert done.stdout == "last words: no good\n"
@@ -139,23 +139,23 @@ def test_a_process_whose_thread_has_died_ends(last_words: str) -> None:
 
 HEAP = """
 import psutil
-from pyconnect_agent.process import memory
+from pyconnect_agent.process import worker_process
 
 def resident():
     return psutil.Process().memory_info().rss
 
-memory.use_one_heap()
+worker_process.use_one_heap()
 blocks = [bytes(2_000) for _ in range(50_000)]
 kept = blocks[::50]
 blocks.clear()
 before = resident()
-memory.give_back()
+worker_process.give_back()
 print(before - resident())
 """
 FREED_BYTES = 100_000_000
 
 
 def test_free_memory_between_used_blocks_is_returned() -> None:
-    """Every fiftieth block stays in use; without being told, the heap keeps all between them."""
+    """Freed memory between used blocks is returned to the system."""
     done = subprocess.run([sys.executable, "-c", HEAP], capture_output=True, check=True)
     assert int(done.stdout) > FREED_BYTES // 2

@@ -1,7 +1,7 @@
 """The messages between the worker process and its children, and the child's end of their pipe.
 
-Layer: the only package that `children` and `tasks` share. No Kafka counterpart: a Java worker runs
-its plugins in threads. `Channel.send` may be called from any thread; `Channel.receive` from one.
+Layer: the only package that `children` and `tasks` share. Kafka has no counterpart: a Java worker
+runs its plugins in threads. Any thread may call `Channel.send`, one thread `Channel.receive`.
 
 Messages are frozen dataclasses of plain values: a job, then requests to the child (`requests`), and
 reports from it (`reports`).
@@ -21,8 +21,8 @@ reports from it (`reports`).
 | dataclass | map by field name: fields with a default may be missing, unknown ones are ignored |
 
 Name and type of every field are those of the classes in `requests` and `reports`. A reader
-constructs these classes and what their fields are declared to be, and nothing else: what a plugin
-sends can never run code in the worker process.
+constructs these classes and the declared types of their fields, and nothing else: data of a plugin
+can never run code in the worker process.
 """
 
 from __future__ import annotations
@@ -52,21 +52,21 @@ from pyconnect_agent.channel.requests import ChildRequest, Job
 EXIT_LEASE_EXPIRED = 71
 """Exit code of a child whose lease ran out."""
 STACKS_SIGNAL = signal.SIGURG
-"""Asks a child for its stacks. Ignored by default, so it is harmless before the child is ready."""
+"""Asks a child for its stacks; ignored by default, so harmless before the child is ready."""
 STACKS_FILE = "pyconnect-stacks"
 """Name of the memory file into which a child writes its stacks at this signal."""
 
 TASK_FOLLOWS = b"\x00"
-"""The byte that brings a shared process a task's descriptors."""
+"""The byte that comes with the descriptors of a task for a shared process."""
 NUMBER = struct.Struct("<q")
 """A pid or exit code in a fate."""
 LAST_WORDS_BYTES = 4000
-"""Of a fate. With the exit code less than a page, which any pipe takes at once."""
+"""The most bytes in a fate; with the exit code less than a page, which any pipe takes at once."""
 
 VERSION = 2
 FRAME_HEADER = struct.Struct(">I")
 MAX_FRAME_BYTES = 1 << 28
-"""Of a frame from a child, without its header: the worker process has to hold the frames of all."""
+"""The most bytes of a child's frame without header, as the worker process holds all frames."""
 _BODY = FRAME_HEADER.size + 1
 
 Message = Job | ChildRequest | Report
@@ -77,10 +77,10 @@ class ChannelError(Exception):
 
 
 def encode(message: Message) -> bytearray:
-    """Return the whole frame. Raises ChannelError for a value that no message can carry.
+    """Return the whole frame. Raises ChannelError for a value that a message cannot hold.
 
     Subclasses of plain types become plain, every mapping a map. A lone surrogate, which UTF-8
-    does not have, is written as its escape: a trace that quotes one must arrive too.
+    cannot encode, is written as its escape: a trace that quotes one must arrive too.
     """
     # Written in place, so that a very large message is not copied.
     frame = bytearray(_BODY)
@@ -119,7 +119,7 @@ def decode(frame: bytes | memoryview) -> Message:
 
 
 def _plain(value: object) -> object:
-    """Return the plain value of an instance of a subclass, without its own conversions."""
+    """Return the plain value of an instance of a subclass, without calling its own conversions."""
     match value:
         case str():
             return str.__str__(value)
@@ -178,17 +178,17 @@ class Channel:
         self.is_broken = False
         """True after a failed write: the worker process is gone."""
         self.is_over = False
-        """Set before the end is told in another way: then the end of the pipe means nothing."""
+        """Set before the end is reported in another way: the pipe's end then has no meaning."""
 
     def fileno(self) -> int:
         return self._connection.fileno()
 
     def send(self, message: Message) -> None:
-        """Raises OSError once the worker process is gone, ChannelError for values of a wrong type.
+        """Send a message; raises OSError once the worker process is gone.
 
-        Also ChannelError for a message that is too large. The checks are on this side because the
-        worker process kills a child whose message it cannot read. After a ChannelError no message
-        was sent.
+        Raises ChannelError for values of a wrong type and for a message that is too large; then no
+        message was sent. The checks are on this side because the worker process kills a child whose
+        message it cannot read.
         """
         frame = encode(message)
         if len(frame) - FRAME_HEADER.size > MAX_FRAME_BYTES:
@@ -214,7 +214,7 @@ class Channel:
         return None if frame is None else decode(frame)
 
     def receive_task(self) -> tuple[Channel, int] | None:
-        """Block for a task of a shared process, and its fate; None when no more can come."""
+        """Block for a task of a shared process, and its fate; return None when the socket ends."""
         try:
             byte, descriptors, _, _ = socket.recv_fds(self._connection, 1, 2)
         except ConnectionError:
@@ -225,7 +225,7 @@ class Channel:
         return Channel(socket.socket(fileno=pipe)), fate
 
     def end(self) -> None:
-        """Let `receive` return None, here and in the worker process; this process goes on."""
+        """Let `receive` return None, here and in the worker process; this process continues."""
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
 

@@ -20,9 +20,10 @@ from pyconnect_api.configdef import KeyInfo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateReported:
-    """`trace` is the failure's whole traceback; `version` the plugin's, None when not known yet.
+    """A state; `trace` is the failure's whole traceback, `version` the plugin's or None.
 
-    `permanent`: FAILED with a cause that a restart does not remove, such as a wrong setting.
+    `permanent`: FAILED with a cause that a restart does not remove, such as a wrong setting. The
+    version is None while it is not known.
     """
 
     state: State
@@ -31,7 +32,7 @@ class StateReported:
     permanent: bool = False
 
     def reported(self, version: str | None) -> Reported:
-        """As the herder hears it; `version` of this message or of an earlier one."""
+        """Return the state for the herder, with this message's version or an earlier one's."""
         return Reported(
             state=self.state,
             trace=self.trace,
@@ -44,8 +45,8 @@ class StateReported:
 class TaskConfigs:
     """Raw task configs: see `children.ports.TaskConfigsGenerated`.
 
-    `values_digest`: a keyed digest of the resolved connector config. The worker process sees a
-    change of the config providers' values by it, without knowing the values.
+    `values_digest`: a keyed digest of the resolved connector config. By it the worker process
+    notices changed values of the config providers, without knowing the values.
     """
 
     request_id: int
@@ -90,7 +91,7 @@ class TaskReconfigurationRequested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorIdle:
-    """The connector has nothing to do until the next request; a request may be on its way to it."""
+    """The connector has nothing to do until the next request, which may already be on its way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +113,7 @@ class ReadOffsetsRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOffsetsRequest:
-    """None values are tombstones."""
+    """Write offsets through the worker's store; None values are tombstones."""
 
     request_id: int
     entries: Mapping[bytes, bytes | None]
@@ -121,7 +122,7 @@ class WriteOffsetsRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindOffsetKeys:
-    """Answered by `OffsetKeysFound` or `RequestFailed`."""
+    """Ask for raw keys in use. Answered by `OffsetKeysFound` or `RequestFailed`."""
 
     request_id: int
     keys: tuple[bytes, ...]
@@ -129,7 +130,10 @@ class FindOffsetKeys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindConnectorOffsets:
-    """Read to the end first. Answered by `ConnectorOffsetsFound` or `RequestFailed`."""
+    """Ask for a connector's raw entries, after reading to the end.
+
+    Answered by `ConnectorOffsetsFound` or `RequestFailed`.
+    """
 
     request_id: int
     connector: str
@@ -138,7 +142,7 @@ class FindConnectorOffsets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetChangeReached:
-    """`kind`: source or sink connector; `stage`: the next step of a change of its offsets."""
+    """The next step of a change of offsets, `stage`; `kind`: source or sink connector."""
 
     kind: str
     stage: ChangeStage
@@ -157,12 +161,12 @@ class ConfirmOffsetChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsChanged:
-    """Answer to `ChangeOffsets`: written and read back."""
+    """Answer to `ChangeOffsets`: the offsets are written and read back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmStart:
-    """An exactly-once source task, its producer initialised, asks to begin (KIP-618).
+    """An exactly-once source task, its producer initialised, asks to start (KIP-618).
 
     Answered by `StartConfirmed` or `RequestFailed`, after the config topic was read to its end.
     """
@@ -187,9 +191,9 @@ class PluginDescribed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorTried:
-    """What became of records, each an object in JSON, secrets hidden; see `tasks.trial`.
+    """The outcomes of records, each an object in JSON, secrets hidden; see `tasks.trial`.
 
-    `failure`: the trace of what ended the trial before its time.
+    `failure`: the trace of the error that ended the trial early.
     """
 
     records: tuple[str, ...]
@@ -198,14 +202,15 @@ class ConnectorTried:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatsReported:
-    """For the admin interface and metrics. Times are epoch milliseconds, None before the first.
+    """A task's figures for the admin interface and metrics.
 
-    Sent when asked for, and with `request_id` 0 by a task that ends FAILED. In the task, single
-    values are written by its threads and read by others at any time, so no lock is needed.
-    `last_activity_ms`: a source's last poll, a sink's last put. `transaction_began_ms`: None
-    outside a transaction. `queue_size`: records taken in and not yet acknowledged or put.
-    `plugins`: classes and versions, `mbeans`: numbers of MBeans; the worker process adds the tags
-    of connector and task. `shared_java_pid`: of the Java process that the task shares with others.
+    Times are epoch milliseconds, None before the first. Sent when asked for, and with `request_id`
+    0 by a task that ends FAILED. In the task, single values are written by its threads and read by
+    others at any time, so no lock is needed. `last_activity_ms`: a source's last poll, a sink's
+    last put. `transaction_began_ms`: None outside a transaction. `queue_size`: records taken in and
+    not yet acknowledged or put. `plugins`: classes and versions, `mbeans`: numbers of MBeans; the
+    worker process adds the tags of connector and task. `shared_java_pid`: of the Java process that
+    the task shares with others.
     """
 
     request_id: int = 0
@@ -234,7 +239,7 @@ class LineLogged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StacksDumped:
-    """`text` names every thread of the process and shows its Python stack."""
+    """The stacks: `text` names every thread of the process and shows its Python stack."""
 
     request_id: int
     text: str

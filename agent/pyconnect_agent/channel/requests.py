@@ -18,8 +18,8 @@ StringMap = Mapping[str, str | None]
 class WorkerSettings:
     """The worker's part of every job: its properties with Java's keys, and its plugins.
 
-    `plugins` empty: those of the distribution and of installed entry points. `levels`: Log4j level
-    by logger name; `log_format`: `text` or `json`.
+    An empty `plugins` stands for the plugins of the distribution and of installed entry points.
+    `levels`: Log4j level by logger name; `log_format`: `text` or `json`.
     """
 
     properties: StringMap
@@ -30,9 +30,10 @@ class WorkerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConnectorJob:
-    """`config` is raw. `lease_ms`: time without a lease after which a child ends; None: never.
+    """Run a connector; `config` is raw.
 
-    `may_sleep`: the child reports `ConnectorIdle`.
+    `lease_ms`: time without a lease after which a child ends; None: never. `may_sleep`: the child
+    reports `ConnectorIdle`.
     """
 
     connector: str
@@ -45,7 +46,7 @@ class RunConnectorJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTaskJob:
-    """Configs are raw; `lease_ms` as for `RunConnectorJob`.
+    """Run a task; configs are raw, `lease_ms` as for `RunConnectorJob`.
 
     `task_count`: of the connector's whole set, 0 if its size is not checked.
     """
@@ -61,10 +62,10 @@ class RunTaskJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareProcessJob:
-    """Run tasks in threads. Each comes as one byte with two descriptors: its pipe and its *fate*.
+    """Run tasks in threads; each comes as one byte with two descriptors, its pipe and its *fate*.
 
-    A `RunTaskJob` is the first message of the pipe. The end of the task is an exit code in the
-    fate, and why if that is not 0: see `fork_server`.
+    A `RunTaskJob` is the first message of the pipe. At the end of the task the fate has an exit
+    code, and the reason if that is not 0: see `fork_server`.
     """
 
     worker: WorkerSettings
@@ -72,9 +73,9 @@ class ShareProcessJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidateConfigJob:
-    """Answered by `ConfigValidated` or `RequestFailed`, then the process ends.
+    """Validate a config. Answered by `ConfigValidated` or `RequestFailed`, then the process ends.
 
-    With `keep` it waits for another such job instead, if it has a Java process.
+    With `keep` the process waits for another such job instead, if it has a Java process.
     """
 
     worker: WorkerSettings
@@ -84,7 +85,10 @@ class ValidateConfigJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribePluginJob:
-    """Answered by `PluginDescribed` or `RequestFailed`, then the process ends."""
+    """Describe a plugin.
+
+    Answered by `PluginDescribed` or `RequestFailed`, then the process ends.
+    """
 
     worker: WorkerSettings
     plugin: str
@@ -93,9 +97,9 @@ class DescribePluginJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FenceProducersJob:
-    """Answered by `ProducersFenced` or `RequestFailed`, then the process ends.
+    """Fence producers. Answered by `ProducersFenced` or `RequestFailed`, then the process ends.
 
-    `connector_config` is raw. All ids together have `timeout_ms`. A denied id is not a failure if
+    `connector_config` is raw. `timeout_ms` is for all ids together. A denied id is not a failure if
     it is one of `ids_if_permitted`.
     """
 
@@ -140,7 +144,7 @@ class ChangeOffsetsJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenRecord:
-    """A record of Kafka; `timestamp_ms` None: it has none."""
+    """A record of Kafka; `timestamp_ms` is None without a timestamp."""
 
     topic: str
     partition: int
@@ -153,11 +157,11 @@ class GivenRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TryConnectorJob:
-    """Show what becomes of records, without a producer, a consumer and stored offsets.
+    """Show the outcomes of records, without a producer, a consumer and stored offsets.
 
-    Answered by `ConnectorTried` or `RequestFailed`, then the process ends. Configs are raw. `given`
-    None: `most` records of the source task of `task_config`, which is polled for `time_ms`; else
-    those that a sink would get of these.
+    Answered by `ConnectorTried` or `RequestFailed`, then the process ends. Configs are raw. With
+    `given` None the records are `most` of the source task of `task_config`, which is polled for
+    `time_ms`; else they are those that a sink would get of `given`.
     """
 
     worker: WorkerSettings
@@ -189,9 +193,9 @@ class SetTargetStateRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerateTaskConfigsRequest:
-    """Answered by `TaskConfigs` or `RequestFailed`. `applied_config`: see `children.ports`.
+    """Make task configs. Answered by `TaskConfigs` or `RequestFailed`.
 
-    `digest_key`: of the answer's `values_digest`.
+    `applied_config`: see `children.ports`. `digest_key`: of the answer's `values_digest`.
     """
 
     request_id: int
@@ -212,10 +216,10 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """`valid_until_s` on the host's monotonic clock, which all its processes share.
+    """A lease until `valid_until_s` on the host's monotonic clock, which all its processes share.
 
-    A term after the group has last confirmed the worker's membership. A lease counts only if that
-    was before the end of the previous one: after a gap another worker may run the task.
+    The lease is a term after the group has last confirmed the worker's membership. It counts only
+    if that was before the end of the previous one: after a gap another worker may run the task.
     """
 
     valid_until_s: float
@@ -236,7 +240,7 @@ class OffsetsWritten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetKeysFound:
-    """By requested key: the raw keys of equal content in use, newest first."""
+    """The raw keys of equal content in use, newest first, by requested key."""
 
     request_id: int
     keys: Mapping[bytes, tuple[bytes, ...]]
@@ -252,21 +256,21 @@ class ConnectorOffsetsFound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetChangeConfirmed:
-    """Answer to `ConfirmOffsetChange`: write it."""
+    """Answer to `ConfirmOffsetChange`: the child may write."""
 
     request_id: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartConfirmed:
-    """Answer to `ConfirmStart`."""
+    """Answer to `ConfirmStart`: the task may start."""
 
     request_id: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportStats:
-    """Answered by `StatsReported`, also while the plugin hangs in Python code.
+    """Ask for figures; answered by `StatsReported`, also while the plugin hangs in Python code.
 
     `mbeans`: also those of a Java task's plugins.
     """
@@ -277,7 +281,7 @@ class ReportStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetLoggerLevel:
-    """The Log4j level of all loggers that start with `namespace`, as for the worker itself."""
+    """Set the Log4j level of all loggers that start with `namespace`, as for the worker itself."""
 
     namespace: str
     level: str
@@ -285,7 +289,7 @@ class SetLoggerLevel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpStacks:
-    """Answered by `StacksDumped`, also while the plugin hangs in Python code."""
+    """Ask for stacks; answered by `StacksDumped`, also while the plugin hangs in Python code."""
 
     request_id: int
 

@@ -1,7 +1,7 @@
 """One child process and its pipe, seen from the event loop.
 
-Launches a child, sends it messages and watches it until it is gone. `tasks.py`, `connectors.py` and
-`jobs.py` interpret its messages.
+A `Child` launches a process, sends it messages and watches it until its end. `tasks.py`,
+`connectors.py` and `jobs.py` interpret its messages.
 
 The two directions of the pipe end separately: after a child has ended, writes fail but its last
 reports can still be read. A transport of asyncio ends both directions at the first failed write and
@@ -46,7 +46,7 @@ _SERVER_KILLED = "Its fork server was killed, and children cannot outlive that."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildEnd:
-    """`exit_code`: -n after signal n, None if the process was not started or it is not known.
+    """The end of a child; `exit_code` is -n after signal n, None if not started or not known.
 
     `failure`: set if the exit code is not the cause: the process could not be started, or the
     worker process killed it at once. `reason`: the error behind a failure, else the traceback or
@@ -78,16 +78,16 @@ class ChildEnd:
 
 
 READ_BYTES = 1 << 18
-"""Maximum of one read, so that other children have their turn in between."""
+"""Most bytes of one read, so that other children are read in between."""
 REST_READS = 64
-"""More than a pipe holds: a limit for reading the rest from an ended process."""
+"""The most reads for the rest from an ended process; more than a pipe holds."""
 
 
 class ChildPipe:
     """Reads and writes over a connection that it owns until `close`.
 
-    `on_frame` gets each frame without its header. The event loop logs an exception of `on_frame`.
-    A frame of more than `MAX_FRAME_BYTES` ends reading; `on_too_large` gets its size.
+    `on_frame` gets each frame without its header. The event loop logs an exception of `on_frame`. A
+    frame of more than `MAX_FRAME_BYTES` ends reading; `on_too_large` gets its size.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class ChildPipe:
                 self._loop.add_writer(self._connection, self._send)
 
     def read_rest(self) -> None:
-        """Read the rest from an ended process now: another process may hold the pipe open."""
+        """Read the rest from an ended process at once: another process may hold the pipe open."""
         for _ in range(REST_READS):
             if self.ended.done() or not self._read():
                 return
@@ -200,7 +200,9 @@ LOG = logging.getLogger(__name__)
 
 TERMINATE_GRACE_S = 1.0
 EXIT_S = 1.0
-"""How long a child that has closed its pipe may take to end, and its fork server to report that."""
+"""How long a child that has closed its pipe may take to end, and its fork server to report the
+end.
+"""
 LEASE_BACKLOG_BYTES = 1 << 20
 
 
@@ -237,13 +239,13 @@ class Child:
 
     @property
     def pid(self) -> int | None:
-        """None until the process was started."""
+        """The process's id, None until the process is started."""
         return self._launched.pid if self._launched else None
 
     def send(self, message: Message) -> None:
-        """Send without waiting; dropped when the child is gone."""
+        """Send without waiting; the message is dropped when the child is gone."""
         if self._pipe is None and isinstance(message, Lease):
-            # A start may take longer than a lease, so only the latest may reach the child.
+            # A start may take longer than a lease, so only the latest lease may reach the child.
             self._first_lease = message
         elif self._pipe is None:
             self._backlog.append(encode(message))
@@ -262,7 +264,7 @@ class Child:
             self._launched.signal(number)
 
     async def gone(self) -> None:
-        """Wait for the end; `on_exit` has been called then."""
+        """Wait for the end; `on_exit` has been called before this returns."""
         await asyncio.shield(self._task)
 
     async def _run(self) -> None:
@@ -297,7 +299,7 @@ class Child:
             await asyncio.wait({pipe.ended, ended}, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.wait({ended}, timeout=EXIT_S)
             if not ended.done():
-                # It closed its pipe but lives: a request to stop could never reach it.
+                # A child that closed its pipe but lives could never get a request to stop.
                 launched.signal(signal.SIGKILL)
                 await ended
             pipe.read_rest()
@@ -345,7 +347,7 @@ class Child:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.wait([reported], timeout=EXIT_S)
             if reported.done() and launched.exit_code() is None:
-                # It has ended with the process that it shared, whose report may still come.
+                # The task has ended with the process that it shared, whose report may still come.
                 await asyncio.wait(waits, timeout=EXIT_S)
             if not reported.done():
                 LOG.error("the fork server does not report ends", extra={"child": self.name})
@@ -373,7 +375,7 @@ async def stop_children(
     graceful_s: float,
     on_cancel: Callable[[Child], None] | None = None,
 ) -> None:
-    """Stop children within one time for all; those that are late are cancelled and killed.
+    """Stop children within one time limit for all; late children are cancelled and killed.
 
     Returns when all are gone. `on_cancel` is called for each late child before its first signal.
     """

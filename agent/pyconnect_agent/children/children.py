@@ -1,8 +1,8 @@
 """All child processes of a worker: of its connectors and tasks, and those of short jobs.
 
-Composes the modules beside it; makes no decisions. All methods are called on the event loop and do
-not block it. A start is only a request: the listener gets its result. Configs are raw; the child
-resolves `${provider:…}` references, so the worker process never holds a secret.
+The module composes the modules beside it and makes no decisions. All methods are called on the
+event loop and do not block it. A start is only a request: the listener gets its result. Configs are
+raw; the child resolves `${provider:…}` references, so the worker process never holds a secret.
 
 Metrics are put together from the reports of the children (Kafka: Worker's metric groups). A FAILED
 task keeps its last metrics until it is started again or removed from this worker.
@@ -57,7 +57,7 @@ async def task_metrics(
     ended: Mapping[ConnectorTaskId, StatsReported],
     inquiries: Inquiries,
 ) -> list[Metric]:
-    """Ask all live tasks at once; for a task without an answer use its last one."""
+    """Ask all live tasks at once; use the last answer of a task that does not answer."""
     answers = await asyncio.gather(
         *(inquiries.statistics(task.child, mbeans=True) for task in tasks.values())
     )
@@ -107,13 +107,13 @@ def connector_metrics(connectors: Mapping[str, ConnectorChild], catalog: Catalog
 LOG = logging.getLogger(__name__)
 
 LOOKS_PER_TERM = 10
-"""So often in its term a lease is compared with the membership, which has a rhythm of its own."""
+"""How often in its term a lease is compared with the membership, which has its own rhythm."""
 FORCED_STACKS_S = 1.0
 """Time that a SIGKILL waits for the stacks of its process."""
 
 
 class ChildProcesses:
-    """Made and used on the event loop.
+    """The child processes of a worker, made and used on the event loop.
 
     `connect` sets `listener` before the first start: herder and children refer to each other.
     """
@@ -148,7 +148,7 @@ class ChildProcesses:
         *,
         confirmed_s: Callable[[], float | None] = time.monotonic,
     ) -> None:
-        """Set the listener, and the time from which leases count; None: there are none."""
+        """Set the listener, and the time from which leases count; None switches leases off."""
         self._listener = listener
         self._confirmed_s = confirmed_s
 
@@ -213,10 +213,10 @@ class ChildProcesses:
         )
 
     def kill_task(self, task_id: ConnectorTaskId, *, force: bool, reason: str) -> int | None:
-        """Begin to end a running task: in order, then by SIGTERM, then SIGKILL; `force`: SIGKILL.
+        """Begin to end a running task: by a stop, then SIGTERM, then SIGKILL; `force`: SIGKILL.
 
-        Once its process is gone, it is reported FAILED with `reason` and its stacks. Returns the
-        pid of the process, None before it has one.
+        Once its process is gone, the task is reported FAILED with `reason` and its stacks. Returns
+        the pid of the process, None if the process is not started.
         """
         task = self.tasks.condemn(task_id, reason, NoRestart.KILLED)
         self._begin_kill(task, force=force, reason=reason)
@@ -295,7 +295,7 @@ class ChildProcesses:
 
     def set_logger_level(self, namespace: str, level: str) -> None:
         """Set a level for running children and for children started later."""
-        # The latest goes last, because a new child gets the levels in this order.
+        # The latest level goes last, because a new child gets the levels in this order.
         self._levels.pop(namespace, None)
         self._levels[namespace] = level
         # Processes that wait for a validation do not take levels.
@@ -315,7 +315,7 @@ class ChildProcesses:
                     child.send(lease)
 
     def _lease(self, lease_ms: int) -> Lease:
-        """Return the lease of now: that of a worker without membership is over."""
+        """Return the present lease; that of a worker without membership has expired."""
         confirmed_s = self._confirmed_s()
         return Lease(
             valid_until_s=0.0 if confirmed_s is None else confirmed_s + lease_ms / 1000,
@@ -325,7 +325,7 @@ class ChildProcesses:
 def task_details(
     task_id: ConnectorTaskId, task: TaskChild, figures: StatsReported | None
 ) -> ChildDetails:
-    """`figures` None: the child did not answer in time."""
+    """Return the details of a task; `figures` None: the child did not answer in time."""
     pid = task.child.pid
     common = ChildDetails(
         connector=task_id.connector,
@@ -352,7 +352,7 @@ def task_details(
 
 
 def connector_details(name: str, entry: ConnectorChild) -> ChildDetails:
-    """A connector has no figures; without a process it has no pid either."""
+    """Return a connector's details, which have no figures, and no pid without a process."""
     pid = None if entry.child is None else entry.child.pid
     return ChildDetails(
         connector=name,

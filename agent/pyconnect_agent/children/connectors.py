@@ -1,9 +1,8 @@
 """The connector children: life cycle, task configs, and the handling of their end.
 
 Kafka: the connector half of `Worker`. A connector keeps its entry from `start` to `stop`, with or
-without a process: one that is STOPPED from the start has none, one that is RUNNING or PAUSED
-without one is asleep until its next call, and one whose process died is FAILED until it is stopped
-or started again.
+without a process. A connector without a process is STOPPED from the start, asleep until its next
+call (RUNNING or PAUSED), or FAILED because its process died, until it is stopped or started again.
 """
 
 from __future__ import annotations
@@ -52,15 +51,15 @@ LOG = logging.getLogger(__name__)
 
 
 _AT_REST = {TargetState.STARTED: State.RUNNING, TargetState.PAUSED: State.PAUSED}
-"""The state in which a connector may sleep, by its target state."""
+"""The state in which a connector may sleep, for each target state."""
 
 
 @dataclass(slots=True)
 class ConnectorChild:
     """A started connector; `child` is None without a process.
 
-    `launch` numbers its processes: messages of an earlier one are ignored. `since_ms`: the time
-    of its start or of its change to `state`, epoch ms. `came_up`: its start has succeeded or
+    `launch` numbers its processes: messages of an earlier one are ignored. `since_ms`: the time of
+    its start or of its change to `state`, epoch ms. `came_up`: whether its start has succeeded or
     failed.
     """
 
@@ -76,7 +75,7 @@ class ConnectorChild:
 
     @property
     def is_asleep(self) -> bool:
-        """Its process has ended because it had nothing to do; the next call starts another."""
+        """Whether the process has ended because it was idle; the next call starts another."""
         return self.child is None and self.state in (State.RUNNING, State.PAUSED)
 
 
@@ -103,7 +102,7 @@ class ConnectorChildren:
         self._retired: dict[Child, asyncio.Task[None]] = {}
 
     def start(self, connector: str, config: ConnectorConfig, target_state: TargetState) -> None:
-        """A connector whose target state is STOPPED gets no process; its state is reported."""
+        """Start a connector; with target state STOPPED only report the state, without a process."""
         if connector in self._connectors:
             raise AgentError(f"Connector with name {connector} already exists")
         entry = ConnectorChild(config=dict(config), since_ms=_now_ms(), target_state=target_state)
@@ -138,7 +137,7 @@ class ConnectorChildren:
         entry.child = self._factory(f"connector {connector}", job, on_message, on_exit)
 
     async def stop(self, connectors: Sequence[str]) -> None:
-        """Stop connectors: 5 s for all together, then kill; return when all are gone."""
+        """Stop connectors within 5 s for all together, then kill; return when all are gone."""
         entries = {name: self._connectors[name] for name in connectors if name in self._connectors}
         for name, entry in entries.items():
             if entry.is_asleep or (entry.child is None and entry.state is State.STOPPED):
@@ -146,7 +145,8 @@ class ConnectorChildren:
         children = {entry.child: name for name, entry in entries.items() if entry.child is not None}
 
         def abandon(child: Child) -> None:
-            # Kafka also reports UNASSIGNED at once for an abandoned connector, and no later state.
+            # Kafka also reports UNASSIGNED at once for an abandoned connector, and reports no later
+            # state.
             entry = entries[children[child]]
             LOG.warning(
                 "connector process is given up",
@@ -181,9 +181,9 @@ class ConnectorChildren:
     async def generate_task_configs(
         self, connector: str, config: ConnectorConfig, applied_config: ConnectorConfig | None
     ) -> TaskConfigsGenerated:
-        """Raise AgentError with the text of the plugin's exception.
+        """Return the task configs. Raises AgentError with the text of the plugin's exception.
 
-        Too many tasks, with enforcement, also report the connector FAILED.
+        Too many tasks, when the limit is enforced, also make the connector FAILED.
         """
         entry = self._connectors.get(connector)
         if entry is not None and entry.is_asleep and entry.state is State.RUNNING:
@@ -216,7 +216,7 @@ class ConnectorChildren:
         return frozenset(self._connectors)
 
     def details(self) -> dict[str, ConnectorChild]:
-        """For the admin interface; not to be changed by the reader."""
+        """Return the connectors for the admin interface, which must not change them."""
         return dict(self._connectors)
 
     def children(self) -> tuple[Child, ...]:
@@ -229,11 +229,11 @@ class ConnectorChildren:
             return
         match message:
             case StateReported(state=State.RUNNING) if entry.state is State.RUNNING:
-                pass  # it was woken up
+                pass  # a request woke it up
             case StateReported():
                 entry.version = message.version or entry.version
                 self._report(connector, entry, message.reported(entry.version))
-                # Unless it was resumed meanwhile.
+                # Kept asleep, unless the connector was resumed meanwhile.
                 if message.state is State.STOPPED and entry.target_state is TargetState.STOPPED:
                     self._retire(entry)
             case ConnectorIdle():
@@ -294,7 +294,8 @@ class ConnectorChildren:
         if child is None or child.cancelled or entry.state is State.UNASSIGNED:
             return
         if child.stopping:
-            # The child reports a stop() that raised as FAILED; a death is the requested end.
+            # A stop() that raised is reported by the child as FAILED; the end of the process was
+            # requested.
             if entry.state is not State.FAILED:
                 LOG.warning("connector process died while it was stopped", extra={"how": text})
                 self._report(connector, entry, _state(entry, State.UNASSIGNED))

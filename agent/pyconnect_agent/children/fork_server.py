@@ -1,9 +1,9 @@
 """The process that all children are forked from, and its few messages.
 
-It has imported the task host and the Kafka client once, so a child starts in milliseconds and
-shares that memory. Kafka: none, a Java worker runs its plugins in threads. Unlike the fork server
-of `multiprocessing`, this one may be a fork of the worker process and share its memory, and it
-needs no process that tracks resources.
+The fork server has imported the task host and the Kafka client once, so a child starts in
+milliseconds and shares that memory. Kafka has no counterpart: a Java worker runs its plugins in
+threads. Unlike the fork server of `multiprocessing`, this one may be a fork of the worker process
+and share its memory, and it needs no process that tracks resources.
 
 | sender → receiver | message |
 |---|---|
@@ -13,12 +13,12 @@ needs no process that tracks resources.
 | server → fate, at the child's end | the exit code, then the child's *last words* as UTF-8 |
 | server → worker process, if the server fails | the traceback as UTF-8 |
 
-Numbers are signed, 8 bytes. The server ends when the worker process's socket does. Threading: it
-has one thread and no clients, as a fork copies locks that other threads hold.
+Numbers are signed, 8 bytes. The server ends when the worker process's socket does. The server has
+one thread and no clients, as a fork copies locks that other threads hold.
 
 Last words give the reason of a process's end. Each child has a memory file for them, which the
 server reads once the child is gone: the traceback of an exception, or the report of faulthandler at
-a fatal signal. Unlike a message of the channel they need no working interpreter.
+a fatal signal. Unlike a message of the channel, last words do not need a working interpreter.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ def serve(requests: socket.socket, host: str, preload: Sequence[str]) -> NoRetur
     code = 1
     try:
         # Service managers send SIGTERM to every process of the worker, terminals SIGINT and SIGHUP.
-        # This one must outlive the children, which stop in the worker process's order and set a
-        # meaning of SIGTERM of their own.
+        # The server must outlive the children, which stop in the worker process's order and install
+        # their own handler of SIGTERM.
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         for module in preload:
             importlib.import_module(module)
-        # Standard input would be shared by children and worker process.
+        # Otherwise children and the worker process would share standard input.
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         if nothing != 0:
@@ -142,7 +142,7 @@ class _Server:
                     return
 
     def _serve_request(self) -> bool:
-        """False when the worker process is gone."""
+        """Fork a child for one request; return False when the worker process is gone."""
         request, descriptors, _, _ = socket.recv_fds(self._requests, len(REQUEST), DESCRIPTORS)
         if not request:
             return False
@@ -193,7 +193,7 @@ class _Descriptors(NamedTuple):
 
 
 def _tell(fate: int, number: int, text: bytes = b"") -> None:
-    # The reader may be gone.
+    # The reader may already have ended.
     with contextlib.suppress(BrokenPipeError):
         os.write(fate, NUMBER.pack(number) + text)
 
@@ -202,14 +202,14 @@ def _memory_file() -> int:
     """Return the descriptor of an empty file without a name."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("pyconnect-last-words")
-    import tempfile  # not on Linux, where its libraries would be in every child
+    import tempfile  # not on Linux, to keep its libraries out of the children
 
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())
 
 
 def _shortened(last_words: int) -> bytes:
-    """Return beginning and end: depending on the writer, one of the two names the error."""
+    """Return the beginning and the end; one of the two names the error, depending on the writer."""
     size = os.fstat(last_words).st_size
     if size <= LAST_WORDS_BYTES:
         return os.pread(last_words, size, 0)
@@ -218,7 +218,7 @@ def _shortened(last_words: int) -> bytes:
 
 
 def _print(text: str) -> None:
-    # Standard error may be closed, and then there is no place for a report.
+    # Standard error may be closed; the report is then lost.
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.write(text)
         sys.stderr.flush()

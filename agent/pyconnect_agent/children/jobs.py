@@ -3,7 +3,7 @@
 Plugin code may hang, exit or crash there without harm to the worker.
 
 A Java process takes seconds to start and to load a plugin's classes; a Java worker has them loaded.
-So processes that have validated a config wait for another one of the same Java plugins.
+So a process that has validated a config waits for another config of the same Java plugins.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from pyconnect_api.configdef import KeyInfo
 
 IDLE_S = 60.0
 MOST_IDLE = 2
-"""Each takes 70 to 110 MiB."""
+"""The most waiting processes, each of 70 to 110 MiB."""
 _OWN_OPTIONS = "agent.java."
 
 Location = str
@@ -52,8 +52,8 @@ Location = str
 def location_of(catalog: Catalog, config: Mapping[str, str | None]) -> Location | None:
     """Return the location of a config's Java connector.
 
-    None for a Python connector, which gets a process of its own, and for a config with options of
-    its own for Java, which may hold secrets.
+    The result is None for a Python connector, which gets a process of its own, and for a config
+    with its own options for Java, which may hold secrets.
     """
     name = config.get("connector.class")
     if not name or any(key.startswith(_OWN_OPTIONS) for key in config):
@@ -66,7 +66,7 @@ def location_of(catalog: Catalog, config: Mapping[str, str | None]) -> Location 
 
 
 class JobProcess:
-    """A child that answers one question after the other."""
+    """A child that answers several questions, one after the other."""
 
     def __init__(self, factory: ChildFactory, what: str, job: Job) -> None:
         self._answered: asyncio.Future[Message | ChildEnd] = self._new_answer()
@@ -74,12 +74,12 @@ class JobProcess:
         self.child: Child = factory(what, job, self._take, self._take)
 
     def ask_again(self, job: Message) -> None:
-        """Send another question; only after the answer to the one before."""
+        """Send another question; only to be called after the answer to the one before."""
         self._answered = self._new_answer()
         self.child.send(job)
 
     async def answer(self) -> Message | ChildEnd:
-        """Return the answer, or the end of the process before it."""
+        """Return the answer, or the end of the process if that comes first."""
         return await self._answered
 
     def _take(self, answer: Message | ChildEnd) -> None:
@@ -93,7 +93,7 @@ class JobProcess:
 
 
 class IdleValidators:
-    """At most `MOST_IDLE` processes, the one that has waited longest ends first."""
+    """At most `MOST_IDLE` waiting processes; the one that has waited longest ends first."""
 
     def __init__(self) -> None:
         self._idle: dict[JobProcess, tuple[Location, asyncio.TimerHandle]] = {}
@@ -121,7 +121,7 @@ class IdleValidators:
             self._drop(process)
 
     async def gone(self) -> None:
-        """Wait for those that are ending."""
+        """Wait for the processes that are ending."""
         await asyncio.gather(*self._ending)
 
     def _drop(self, process: JobProcess) -> None:
@@ -161,9 +161,9 @@ class Jobs:
         self._idle = IdleValidators()
 
     async def validate(self, config: Mapping[str, str | None], timeout_ms: int) -> ConfigInfos:
-        """Raise BadRequestError for an unusable `connector.class`.
+        """Return the validation. Raises BadRequestError for an unusable `connector.class`.
 
-        Also RequestTimedOutError, and InternalError if the process fails in another way.
+        Also raises RequestTimedOutError, and InternalError if the process fails in another way.
         """
         location = location_of(self._catalog, config)
         job = ValidateConfigJob(
@@ -173,7 +173,10 @@ class Jobs:
         return answer.result
 
     async def plugin_config(self, plugin: str, version: str | None) -> tuple[KeyInfo, ...]:
-        """Return a plugin's keys; NotFound-, BadRequest-, RequestTimedOut- or InternalError."""
+        """Return a plugin's keys.
+
+        Raises NotFound-, BadRequest-, RequestTimedOut- or InternalError.
+        """
         job = DescribePluginJob(worker=self._settings.worker, plugin=plugin, version=version)
         answer = await self._ask("plugin description", job, REQUEST_TIMEOUT_MS, PluginDescribed)
         return answer.keys
@@ -181,14 +184,14 @@ class Jobs:
     async def consumer_offsets(
         self, connector: str, config: Mapping[str, str | None], timeout_ms: int
     ) -> tuple[CommittedOffset, ...] | None:
-        """Raise RequestTimedOutError, or InternalError for whatever else prevents an answer."""
+        """Return a sink's committed offsets. Raises RequestTimedOutError or InternalError."""
         found = await self._read_offsets(connector, config, timeout_ms, ConsumerOffsets)
         return found.committed
 
     async def own_offsets(
         self, connector: str, config: Mapping[str, str | None], timeout_ms: int
     ) -> Mapping[bytes, bytes]:
-        """Raise RequestTimedOutError, or InternalError for whatever else prevents an answer."""
+        """Return the raw entries of a source's own topic. Raises as `consumer_offsets`."""
         return (await self._read_offsets(connector, config, timeout_ms, OwnOffsets)).entries
 
     async def _read_offsets(
@@ -216,7 +219,10 @@ class Jobs:
         *,
         ids_if_permitted: Sequence[str] = (),
     ) -> None:
-        """Raise RequestTimedOutError, and InternalError when an id could not be fenced."""
+        """Fence the producers of ids.
+
+        Raises RequestTimedOutError, and InternalError when an id could not be fenced.
+        """
         job = FenceProducersJob(
             worker=self._settings.worker,
             connector=connector,
@@ -228,7 +234,7 @@ class Jobs:
         await self._ask("fencing", job, timeout_ms, ProducersFenced)
 
     async def try_connector(self, job: TryConnectorJob, timeout_ms: int) -> ConnectorTried:
-        """Raise RequestTimedOutError, or InternalError for whatever else prevents an answer."""
+        """Return the outcomes of records. Raises RequestTimedOutError or InternalError."""
         return await self._ask("trial", job, timeout_ms, ConnectorTried)
 
     async def stop(self) -> None:
@@ -249,7 +255,7 @@ class Jobs:
         expected: type[Answer],
         location: Location | None = None,
     ) -> Answer:
-        """`location`: of a process that may be used again, None for one that ends."""
+        """Return the answer to a job; `location` is that of a process to keep, None for others."""
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 return await self._answer(what, job, expected, location)
@@ -280,7 +286,7 @@ class Jobs:
                 await kill_children((process.child,))
             self._children.discard(process.child)
         if waited and not isinstance(answer, expected):
-            # The process, or its Java process, may have been killed while it waited.
+            # The kept process, or its Java process, may have been killed while it waited.
             return await self._answer(what, job, expected, location)
         if isinstance(answer, ChildEnd):
             text = answer.describe(f"The {what} process", "before it answered")
@@ -294,7 +300,7 @@ class Jobs:
 
 
 def error_of(answer: RequestFailed) -> errors.RequestError:
-    """Return the error of a REST request for a child's refusal."""
+    """Return the error of a REST request for the refusal of a child."""
     kind = ERRORS.get(answer.error_class)
     if kind is not None:
         return kind(answer.message)

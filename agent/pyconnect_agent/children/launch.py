@@ -3,9 +3,9 @@
 The host is named by a string, since `children` does not import `tasks`.
 
 Several tasks may share a process, each in a thread (agent.isolation; Kafka: a Java worker, where
-all tasks are threads of one process). For the rest of the worker process a task of such a process
-is a child like any other: it has a pipe and a fate of its own. A thread cannot be killed, so a
-signal to one task is for the whole process, and the end of the process is the end of all.
+all tasks are threads of one process). The rest of the worker process treats a task of such a
+process like any other child: it has a pipe and a fate of its own. A thread cannot be killed, so a
+signal to one task goes to the whole process, and all tasks end with the process.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ SHARED = (
     "pyconnect_agent.plugins.loading",
     "pyconnect_agent.channel",
 )
-"""Modules of worker and children: imported before a fork, they are in memory once."""
+"""Modules of worker and children, imported before a fork so that they are in memory once."""
 
 DESCRIPTORS_WANTED = 65_536
 """Each child takes three descriptors in the worker and two in the fork server."""
 ANSWER_S = 60.0
-"""Time limit for the first answer of a fork server, which has to load its modules before."""
+"""Time limit for the first answer of a fork server, which has to load its modules first."""
 _NO_PROCESS = (
     "The system allows no further process: see pids.max of the worker's cgroup (TasksMax of its"
     " service), RLIMIT_NPROC of its user (ulimit -u) and kernel.pid_max"
@@ -64,7 +64,7 @@ LATER_ANSWER_S = 10.0
 class Launched:
     """A started process; `connection` is the worker process's end of its pipe.
 
-    Made by `Launcher.launch`; used by one thread after that, until `close`.
+    `Launcher.launch` makes it; after that one thread uses it, until `close`.
     """
 
     def __init__(self, pid: int, connection: socket.socket, fate: int) -> None:
@@ -77,24 +77,25 @@ class Launched:
         self._ended = False
         os.set_blocking(fate, False)
         self.watched: list[int] = []
-        """Descriptors that also become readable when the process has ended, while its fork server
-        is stopped; none where the system has none."""
-        # It may have ended and be reported, or the system is not Linux.
+        """Descriptors that also become readable at the process's end, if its fork server is
+        stopped.
+        """
+        # The process may have ended and be reported, or the system is not Linux.
         with contextlib.suppress(OSError, AttributeError):
             self.watched.append(os.pidfd_open(pid))
 
     @property
     def sentinel(self) -> int:
-        """A descriptor that becomes readable when the fork server reports the end."""
+        """The descriptor that becomes readable when the fork server reports the end."""
         return self._fate
 
     @property
     def failure(self) -> str:
-        """How the process ended, if its exit code does not say it."""
+        """The way in which the process ended, "" if its exit code says it."""
         return ""
 
     def exit_code(self) -> int | None:
-        """None while the process runs, or if it is not known; -n after signal n."""
+        """Return the exit code, -n after signal n; None while running, or if it is not known."""
         if not self._ended:
             with contextlib.suppress(BlockingIOError):
                 self._exit_code = fork_server.read_number(self._fate)
@@ -108,10 +109,10 @@ class Launched:
         return self._exit_code
 
     def end_without_report(self) -> None:
-        """Take the process for ended: it is gone, and its fork server does not report the end."""
+        """Treat the process as ended: it is gone, and its fork server does not report the end."""
         if self.exit_code() is None and not self._ended:
             self._ended = True
-            # Its parent has not reaped it.
+            # The process is still in /proc, as its parent has not reaped it.
             with contextlib.suppress(OSError, ValueError, IndexError):
                 status = int(Path(f"/proc/{self.pid}/stat").read_bytes().split()[-1])
                 self._exit_code = os.waitstatus_to_exitcode(status)
@@ -151,8 +152,11 @@ class Launcher:
         self._stuck: list[_ForkServer] = []
 
     def fork(self) -> None:
-        """Fork the server off this process to share its memory. Call it before any thread."""
-        # As a JVM does: many systems allow 1,024.
+        """Fork the server off this process to share its memory.
+
+        Call it before any thread starts.
+        """
+        # A JVM raises the limit too: many systems allow 1,024.
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         unlimited = resource.RLIM_INFINITY
         wanted = DESCRIPTORS_WANTED if hard == unlimited else min(DESCRIPTORS_WANTED, hard)
@@ -187,7 +191,7 @@ class Launcher:
                 "the fork server does not answer; another one is started",
                 extra={"reason": str(exc), "pid": server.pid},
             )
-            # Its children live on, and would be killed if it ended.
+            # Children of the old server live on; if it ended, they would be killed.
             self._stuck.append(server)
         self._server = None
         return self._started().launch()
@@ -238,7 +242,8 @@ class _ForkServer:
             with selectors.DefaultSelector() as selector:
                 selector.register(fate, selectors.EVENT_READ)
                 if not selector.select(timeout_s):
-                    # If it serves the request later, the child has no worker process and ends.
+                    # A child of a request that the server serves later has no worker process and
+                    # ends.
                     raise TimeoutError(f"The fork server did not answer within {timeout_s:g} s")
             pid = fork_server.read_number(fate)
             self._has_answered = True
@@ -271,7 +276,7 @@ class _ForkServer:
 class SharedProcesses:
     """Starts a process for the first task of a group, and ends it after the last one.
 
-    `launch` is for one thread at a time.
+    One thread at a time may call `launch`.
     """
 
     def __init__(self, launcher: Launcher, keys: AgentKeys, catalog: Catalog) -> None:
@@ -293,11 +298,11 @@ class SharedProcesses:
         return process.admit(name)
 
     def _group(self, config: Mapping[str, str | None]) -> tuple[str, ...]:
-        """Return what a task's process is known by; nothing for one of its own."""
+        """Return the key of the process that a task shares; empty for a process of its own."""
         keys = self._keys.of_connector(config)
         name, version = config.get("connector.class"), config.get("connector.plugin.version")
         is_java, location = False, ""
-        # A Python class needs no list.
+        # A Python class may be in no list of plugins.
         with contextlib.suppress(PluginNotFoundError, PluginVersionNotFoundError):
             plugin = self._catalog.connector(name or "", version_range=version)
             is_java, location = plugin.is_java, plugin.search_path or ""
@@ -310,12 +315,12 @@ class SharedProcesses:
 
 
 class _Shared:
-    """One process and the number of its tasks; for any thread."""
+    """A shared process and the number of its tasks; any thread may use it."""
 
     def __init__(self, launched: Launched) -> None:
         self.launched = launched
         self.ended_with = ""
-        """The task that was not ended without the others; no other is admitted then."""
+        """The task whose end is also that of the others; after it, no other task is admitted."""
         self._lock = threading.Lock()
         self._tasks = 0
         launched.connection.settimeout(LATER_ANSWER_S)
@@ -341,7 +346,7 @@ class _Shared:
         return LaunchedTask(self, name, ours, fate)
 
     def leave(self) -> None:
-        """Kill the process after its last task: nothing in it is left to be done in order."""
+        """Kill the process after its last task, as there is nothing left to stop in order."""
         with self._lock:
             self._tasks -= 1
             if self._tasks:
@@ -353,13 +358,13 @@ class _Shared:
 
 
 class LaunchedTask(Launched):
-    """A task of a shared process; its fate is what the task's thread reports."""
+    """A task of a shared process; the task's thread reports its fate."""
 
     def __init__(self, shared: _Shared, name: str, connection: socket.socket, fate: int) -> None:
         super().__init__(shared.launched.pid, connection, fate)
         self._shared = shared
         self._name = name
-        # A descriptor can be waited for once in an event loop.
+        # An event loop can wait for a descriptor only once.
         self.watched.append(os.dup(shared.launched.sentinel))
 
     @property
@@ -370,14 +375,14 @@ class LaunchedTask(Launched):
         return f"was ended with {other}, which shared its process (agent.isolation)"
 
     def exit_code(self) -> int | None:
-        """As of any process; that of the shared process if the task's thread has not ended."""
+        """Return the exit code; that of the shared process if the task's thread has not ended."""
         if super().exit_code() is None:
             self._exit_code = self._shared.launched.exit_code()
             self.last_words = self._shared.launched.last_words
         return self._exit_code
 
     def signal(self, number: Signals) -> None:
-        """Send a signal to the process of all; one that ends it is kept in mind for the others."""
+        """Send a signal to the shared process; note the task if the signal ends the others too."""
         if number is Signals.SIGKILL and not self._shared.ended_with:
             self._shared.ended_with = self._name
         super().signal(number)

@@ -1,8 +1,8 @@
 """The limits of tasks: the kernel enforces them in a cgroup, otherwise this module watches them.
 
-Lives on the event loop. A task over a limit is ended at once, as the kernel would end it, and
-becomes FAILED with the amount that it used. Without a cgroup the processor can only be watched: a
-priority sets no limit, and RLIMIT_CPU limits the total time and not the rate.
+The watch runs on the event loop. A task over a limit is ended at once, as the kernel would end it,
+and becomes FAILED with the amount that it used. Without a cgroup the processor can only be watched:
+a priority sets no limit, and RLIMIT_CPU limits the total time and not the rate.
 
 A task with limits has a cgroup (version 2) below the one that the host gives to the worker. systemd
 delegates one with `Delegate=yes`; a user other than root can write only in delegated cgroups.
@@ -59,7 +59,7 @@ def use_of(pid: int | None) -> Use | None:
 
 
 def resident_memory(pid: int | None) -> int | None:
-    """Return resident bytes as `use_of` does, shared ones included."""
+    """Return resident bytes as `use_of` does, shared pages included."""
     use = use_of(pid)
     return None if use is None else use.resident_bytes
 
@@ -67,8 +67,8 @@ def resident_memory(pid: int | None) -> int | None:
 def processes_of(pid: int) -> Iterator[int]:
     """Yield a process, and then those that its main thread has started, and so on.
 
-    Those below a process are looked up after it was yielded. Other threads are left out, because
-    each would be a file to read.
+    The processes below a process are looked up after it was yielded. Other threads are left out,
+    because each would be a file to read.
     """
     yield pid
     try:
@@ -118,7 +118,7 @@ class TaskCgroups:
         return cls(base) if is_delegated else None
 
     def hold(self, task_id: ConnectorTaskId, pid: int, limits: TaskLimits) -> bool:
-        """Put a process, with those below it, under its limits unless it is already.
+        """Put a process, with those below it, under its limits unless it already is.
 
         Returns False if that is impossible.
         """
@@ -133,14 +133,14 @@ class TaskCgroups:
             place.mkdir(exist_ok=True)
             if limits.memory_bytes is not None:
                 (place / "memory.max").write_text(str(limits.memory_bytes))
-                # Without a Java process its task is of no use: the kernel ends both.
+                # A task is of no use without its Java process: the kernel ends both.
                 for name, value in (("memory.swap.max", "0"), ("memory.oom.group", "1")):
                     if (place / name).exists():
                         (place / name).write_text(value)
             if limits.cpu_percent is not None:
                 quota_us = limits.cpu_percent * PERIOD_US // 100
                 (place / "cpu.max").write_text(f"{quota_us} {PERIOD_US}")
-            # Processes that these start later begin in the cgroup.
+            # Processes that these start later are in the cgroup from their start.
             for each in processes_of(pid):
                 try:
                     (place / "cgroup.procs").write_text(str(each))
@@ -214,7 +214,7 @@ End = Callable[[ConnectorTaskId, str], object]
 
 
 class TaskLimitWatch:
-    """`run` until cancelled. `cgroups` None: the host delegates no cgroup."""
+    """Checks the tasks' use of the host, in `run`; `cgroups` None: the host delegates none."""
 
     def __init__(self, tasks: TaskChildren, cgroups: TaskCgroups | None, end: End) -> None:
         self._tasks = tasks

@@ -28,12 +28,12 @@ LOG = logging.getLogger(__name__)
 
 STOP_S = 5.0
 LINES_AHEAD = 10_000
-"""Maximum number of lines that wait for a slow disk; further ones are not written to files."""
+"""Most lines that wait for a slow disk; further lines are not written to files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
-    """`agent.log.*`. `directory` None: no files. `files`: maximum for a connector."""
+    """The settings `agent.log.*`; `directory` None: no files. `files`: the most for a connector."""
 
     kept_bytes: int = 65_536
     directory: Path | None = None
@@ -42,14 +42,14 @@ class LogSettings:
 
 
 class ChildLogs:
-    """`start` before the first line; `stop` writes the waiting lines."""
+    """The kept lines; call `start` before the first line, and `stop` to write the waiting lines."""
 
     def __init__(self, settings: LogSettings) -> None:
         self._rings = LineRings(settings.kept_bytes)
         self._lock = threading.Lock()
         self._number = 0
         self._epoch = time.time_ns()
-        """Identifies the numbers, which start again with the worker."""
+        """The identity of the numbers, which begin again with each worker process."""
         self._files = None if settings.directory is None else LogFiles(settings)
         self._own = _OwnLines(self)
 
@@ -82,7 +82,7 @@ class ChildLogs:
             self._files.write(kept)
 
     def lines(self, question: LogQuestion) -> dict[str, Any]:
-        """Return the document of the admin interface; `next` is the `after` of the next request."""
+        """Return the document for the admin interface; a later request takes its `next`."""
         with self._lock:
             found = self._rings.find(question)
             following = self._number
@@ -94,9 +94,9 @@ class ChildLogs:
 
 
 class LogFiles:
-    """`<connector>.log` in a directory, with `<connector>.log.1` and so on for earlier lines.
+    """Log files `<connector>.log` in a directory, with `<connector>.log.1` etc. for earlier lines.
 
-    Only the worker's user can read them, as lines may quote what records contain. The rights of a
+    Only the worker's user can read them, as lines may quote the content of records. The rights of a
     directory that exists are the administrator's.
     """
 
@@ -142,7 +142,7 @@ class LogFiles:
 
     def _append(self, connector: str, lines: Iterable[LogLine]) -> None:
         """Append lines; a failure drops them and is reported once."""
-        # A unique name for each connector, without a slash and not hidden.
+        # Gives each connector a unique name, without a slash and not hidden.
         name = quote(connector, safe=" ")
         name = f"%2E{name[1:]}" if name.startswith(".") else name
         path = self._directory / f"{name}.log"
@@ -173,7 +173,7 @@ class LogFiles:
 
 
 def _own(path: str, flags: int) -> int:
-    """Open a file that only this user can read; of an older file the group keeps its rights."""
+    """Open a file that only this user can read; an older file keeps the rights of its group."""
     descriptor = os.open(path, flags, 0o600)
     mode = os.fstat(descriptor).st_mode
     if mode & 0o007:
@@ -184,7 +184,7 @@ def _own(path: str, flags: int) -> int:
 
 
 class _OwnLines(logging.Handler):
-    """Takes this process's records about a connector or task, by their fields."""
+    """A handler for this process's log records about a connector or task, found by their fields."""
 
     def __init__(self, logs: ChildLogs) -> None:
         super().__init__()
@@ -206,7 +206,7 @@ class _OwnLines(logging.Handler):
 
 
 def _item(fields: Mapping[str, Any]) -> Item | None:
-    """Return the subject of a record: `task`, `connector`, or `child` as `Child` names it."""
+    """Return the subject of a record: its `task`, `connector`, or the name of its `child`."""
     task, connector = fields.get("task"), fields.get("connector")
     kind, _, name = str(fields.get("child", "")).partition(" ")
     if isinstance(task, ConnectorTaskId):

@@ -1,6 +1,6 @@
 """The children's reads and writes of source offsets, and changes of connectors' offsets.
 
-Children at-least-once do not read the offsets topic themselves: one reader and one producer serve
+At-least-once children do not read the offsets topic themselves: one reader and one producer serve
 the whole worker (Kafka: the worker-wide `OffsetBackingStore`).
 
 A change (KIP-875) has one process and one time budget: the child asks the connector, waits, then
@@ -106,12 +106,12 @@ class OffsetChanges:
             self._end(change)
 
     def abandon(self, connector: str) -> None:
-        """Drop the prepared change; without one do nothing."""
+        """Drop the prepared change, if there is one."""
         if (change := self._changes.get(connector)) is not None:
             self._end(change)
 
     async def stop(self) -> None:
-        """Kill changes under way; one that was being written may be done or not."""
+        """Kill changes under way; a change that was being written may be complete or not."""
         for change in tuple(self._changes.values()):
             self._end(change)
         await asyncio.gather(*self._ends)
@@ -129,7 +129,7 @@ class OffsetChanges:
 
 
 class _Change:
-    """One child and the results that are awaited from it."""
+    """One child and the results that wait for its messages."""
 
     def __init__(
         self, job: ChangeOffsetsJob, factory: ChildFactory, offsets: OffsetService
@@ -192,15 +192,15 @@ class OffsetService:
         self._requests: set[asyncio.Task[None]] = set()
 
     def serve(self, child: Child, request: OffsetRequest) -> None:
-        """Answer a request of a child, with the store's error if it has failed."""
+        """Answer a request of a child; a failure of the store is answered with its error."""
         task = asyncio.get_running_loop().create_task(self._serve(child, request))
         self._requests.add(task)
         task.add_done_callback(self._requests.discard)
 
     async def stop(self) -> None:
-        """Drop the requests under way, because no child waits for an answer any more.
+        """Drop the requests under way, because the children no longer wait for answers.
 
-        A call of the store that has begun continues in its thread.
+        A call of the store that is under way continues in its thread.
         """
         for request in self._requests:
             request.cancel()

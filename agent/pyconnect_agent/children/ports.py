@@ -1,6 +1,6 @@
 """The ports of the herder and the offset store for children, and values about children.
 
-`ChildSettings` is what every child gets from the worker.
+`ChildSettings` are the settings that every child gets from the worker.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pyconnect_agent.core.task_limits import NO_LIMITS, TaskLimits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskConfigsGenerated:
-    """Raw task configs, completed with the framework's keys, references restored.
+    """Raw task configs, with the framework's keys added and references restored.
 
     `connector_config_changed`: the resolved connector config differs from the resolved
     `applied_config` that was passed in (True when that was None). `values_changed`: for the same
@@ -39,7 +39,7 @@ class SourceOffsets(Protocol):
     """The part of the worker's offset store that children use; reads and writes block."""
 
     def read(self, keys: Sequence[bytes], timeout_ms: int) -> Mapping[bytes, bytes | None]:
-        """Read to the end first, then look up."""
+        """Read to the end, then return the values of the keys."""
         ...
 
     def write(self, entries: Mapping[bytes, bytes | None], timeout_ms: int) -> None:
@@ -47,23 +47,23 @@ class SourceOffsets(Protocol):
         ...
 
     def connector_entries(self, connector: str) -> Mapping[bytes, bytes]:
-        """Every live raw entry of a connector; does not block."""
+        """Return every live raw entry of a connector; does not block."""
         ...
 
     def keys_in_use(self, keys: Sequence[bytes]) -> Mapping[bytes, tuple[bytes, ...]]:
-        """Find the live raw keys of equal content, newest first; does not block."""
+        """Return the live raw keys of equal content, newest first; does not block."""
         ...
 
 
 class ChildListener(Protocol):
-    """Implemented by the herder's shell; called on the event loop."""
+    """The herder's shell, as the children's listener; called on the event loop."""
 
     def reported(self, item: Instance, report: Reported) -> None:
-        """RUNNING, PAUSED, STOPPED (connectors), FAILED or UNASSIGNED (after a stop)."""
+        """Take RUNNING, PAUSED, STOPPED (connectors), FAILED or UNASSIGNED (after a stop)."""
         ...
 
     def task_start_asked(self, task_id: ConnectorTaskId, request_id: int) -> None:
-        """An exactly-once task asks to begin; the answer is `TaskChildren.answer_start`.
+        """Decide whether an exactly-once task may start, and answer by `TaskChildren.answer_start`.
 
         `request_id` identifies this question of this process and is never used again.
         """
@@ -72,27 +72,27 @@ class ChildListener(Protocol):
     def task_reconfiguration_requested(self, connector: str) -> None: ...
 
     def topic_used(self, task_id: ConnectorTaskId, topic: str) -> None:
-        """Once per task and topic; the listener consults the status store before writing."""
+        """Take a topic, once per task and topic; read the status store before writing it."""
         ...
 
     def config_ttl_expired(self, connector: str) -> None:
-        """A config provider's TTL asks for a restart of the connector (`config.action.reload`)."""
+        """Restart the connector, as a config provider's TTL is over (`config.action.reload`)."""
         ...
 
     def lease_expired(self) -> None:
-        """A child got no lease in time: this process was frozen, or it lost its membership."""
+        """Handle the end of a child without a lease: this process was frozen, or not a member."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildDetails:
-    """One child process. `task` None: the connector itself; `pid` None: it has no process (yet).
+    """One child process; `task` None: the connector itself; `pid` None: no process now.
 
     `asleep`: an idle connector whose process comes back at the next call.
 
-    `since_ms`: the time of the change to its state, None if that is not known here. Times are
-    epoch milliseconds, sizes bytes; `cpu_percent` of one processor, over the last minute.
-    Figures are None if a child has none, or did not answer in time (`responsive` is then False).
+    `since_ms`: the time of the change to its state, None if that is not known here. Times are epoch
+    milliseconds, sizes bytes; `cpu_percent` of one processor, over the last minute. Figures are
+    None if a child has none, or did not answer in time (`responsive` is then False).
     `shared_java_pid`: the Java process that a task shares with others, whose memory is not in its
     own `rss_bytes`.
     """
@@ -116,12 +116,12 @@ class ChildDetails:
 
     @property
     def order(self) -> tuple[str, int]:
-        """Sorts a connector before its tasks."""
+        """The key that sorts a connector before its tasks."""
         return self.connector, -1 if self.task is None else self.task
 
 
 CONNECTOR_GRACEFUL_MS = 5_000
-"""Kafka's constant: all connectors being stopped share it."""
+"""Kafka's constant: the time limit for all connectors that are being stopped together."""
 
 REQUEST_TIMEOUT_MS = 90_000
 """The longest wait for a plugin's answer: Connect's limit of a REST request."""
@@ -129,12 +129,12 @@ REQUEST_TIMEOUT_MS = 90_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildSettings:
-    """`worker`: given to every child.
+    """The settings of children; `worker` is given to every child.
 
     `task_shutdown_graceful_timeout_ms`: for all tasks being stopped together, 0 or more.
     `lease_ms`: time without a lease after which a child ends itself; None switches leases off.
-    `sampling`: of the worker's metrics. `logs`: of the children's log lines.
-    `agent_keys`: of the worker, which connectors override.
+    `sampling`: of the worker's metrics. `logs`: of the children's log lines. `agent_keys`: of the
+    worker, which connectors override.
     """
 
     worker: WorkerSettings
@@ -146,4 +146,4 @@ class ChildSettings:
 
 
 ChildFactory = Callable[[str, Job, Callable[[Message], None], Callable[[ChildEnd], None]], Child]
-"""Makes a child of name and job, with its `on_message` and `on_exit`."""
+"""Makes a child from its name and job, with its `on_message` and `on_exit`."""

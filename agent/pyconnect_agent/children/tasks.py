@@ -3,9 +3,9 @@
 Kafka: the task half of `Worker` and `WorkerTask`'s life cycle. A cancelled task (killed because it
 was late) never reports a state again.
 
-A running child is asked for its figures and its stacks, on the event loop. The child's control
-thread answers, even while a plugin hangs in Python code. If it does not answer, a signal handler
-can still write the stacks without the interpreter: see `tasks.trace`.
+The worker process asks a running child for its figures and its stacks, on the event loop. The
+child's control thread answers, even while a plugin hangs in Python code. If it does not answer, a
+signal handler can still write the stacks without the interpreter: see `tasks.trace`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ STATISTICS_TIMEOUT_S = 1.0
 STACKS_TIMEOUT_S = 2.0
 SIGNAL_TIMEOUT_S = 3.0
 QUIET_S = 0.5
-"""Time without growth after which a dump is complete: faulthandler writes without pauses."""
+"""The time without new output after which a dump is complete: faulthandler writes without
+pauses.
+"""
 LOOK_INTERVAL_S = 0.05
 
 BY_SIGNAL = "The interpreter did not answer: the threads as the signal handler saw them.\n\n"
@@ -65,7 +67,7 @@ class StacksUnavailableError(AgentError):
 
 
 class Inquiries:
-    """Matches answers with questions; each child is asked any number of times."""
+    """Questions to children and their answers; each child may be asked any number of times."""
 
     def __init__(self) -> None:
         self._request_ids = itertools.count(1)
@@ -87,7 +89,7 @@ class Inquiries:
         return answer if isinstance(answer, StatsReported) else None
 
     async def stacks(self, child: Child) -> str:
-        """Return the stacks of a child; StacksUnavailableError if both ways fail."""
+        """Return the stacks of a child. Raises StacksUnavailableError if both ways fail."""
         answer = await self._ask(
             child, lambda number: DumpStacks(request_id=number), STACKS_TIMEOUT_S
         )
@@ -119,7 +121,7 @@ class Inquiries:
 
 
 async def _dump_by_signal(child: Child) -> str:
-    """Return the dump of faulthandler; empty without one in time."""
+    """Return the dump of faulthandler; empty if none comes in time."""
     file = None if child.pid is None else _stacks_file(child.pid)
     if file is None:
         return ""
@@ -161,10 +163,10 @@ class TaskChild:
 
     `since_ms`: the time of its start or of its change to `state`, epoch ms. `killed_because`: the
     reason of a kill under way; its own reports of a state are then ignored. `no_restart`: the
-    reason against an automatic restart after the kill. `came_up`: its start has succeeded or
-    failed. `start_number`, `start_request_id`: of its question whether it may begin, for the
-    listener and for the process. `figures`: the last report of its work. `use`: its use of the host
-    at each check.
+    reason against an automatic restart after the kill. `came_up`: whether its start has succeeded
+    or failed. `start_number`, `start_request_id`: the numbers of its question whether it may start,
+    for the listener and for the process. `figures`: the last report of its work. `use`: its use of
+    the host at each check.
     """
 
     child: Child
@@ -204,7 +206,9 @@ class TaskChildren:
         self._start_numbers = itertools.count(1)
         self.startups = Startups("task", settings.sampling)
         self.over_limit: Callable[[ConnectorTaskId], str | None] = lambda _: None
-        """Asked for each process that has ended: the trace of one that the kernel ended."""
+        """Returns the trace of a process that the kernel ended, else None; called for each ended
+        process.
+        """
 
     def start(
         self,
@@ -215,7 +219,7 @@ class TaskChildren:
         *,
         task_count: int = 0,
     ) -> None:
-        """`task_count`: size of the connector's set, for `tasks.max.enforce`; 0: no check."""
+        """Start a task; `task_count` is for `tasks.max.enforce`, 0: no check."""
         if task_id in self._tasks:
             raise AgentError(f"Task already exists in this worker: {task_id}")
         job = RunTaskJob(
@@ -263,7 +267,7 @@ class TaskChildren:
             await kill_children((task.child,))
 
     def answer_start(self, task_id: ConnectorTaskId, number: int, refusal: str | None) -> None:
-        """Let the process that asked begin, and never its successor; with `refusal` it fails."""
+        """Let the process that asked start, and never its successor; with `refusal` it fails."""
         task = self._tasks.get(task_id)
         if task is None or task.start_number != number:
             return
@@ -289,11 +293,11 @@ class TaskChildren:
         return tuple(task.child for task in self._tasks.values())
 
     def details(self) -> dict[ConnectorTaskId, TaskChild]:
-        """For the admin interface; not to be changed by the reader."""
+        """Return the tasks for the admin interface, which must not change them."""
         return dict(self._tasks)
 
     def ended(self) -> dict[ConnectorTaskId, StatsReported]:
-        """Last reports of FAILED tasks without a process that this worker still has."""
+        """Return the last reports of FAILED tasks without a process that this worker still has."""
         return dict(self._ended)
 
     def _message(self, task_id: ConnectorTaskId, message: Message) -> None:

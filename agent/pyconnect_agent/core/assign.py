@@ -9,13 +9,13 @@ One `assign_incrementally` call is one round of the leader. It takes the work th
 and returns the work that each member gets and loses, with the state for the next round. Work that
 disappeared with a worker waits for `scheduled.rebalance.max.delay.ms`, so that a worker that
 restarts gets it back. Successive rounds of balancing revocations back off exponentially. The state
-belongs to the worker, survives losing and regaining leadership, and is only as good as the
-generation it was made in: a round that did not take effect is recognised and forgotten.
+belongs to the worker, and survives losing and regaining leadership. A round that did not take
+effect is recognised by its generation, and its assignment is forgotten.
 
 Project decision: `agent.leader.transactional.id` replaces `connect-cluster-<group>`. A leader
 fences its predecessors by initialising their id, so two ids cannot fence each other: while members
-differ, the leader does not write. A member that says nothing counts as one with Kafka's id, which a
-Java worker is.
+differ, the leader does not write. A member whose subscription has no id counts as a member with
+Kafka's id, because Java workers send none.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _BACKOFF_BASE = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignorState:
-    """The memory of a leader between rounds.
+    """The state that a leader keeps between rounds.
 
-    `scheduled_ms`: when the wait for lost work ends, on the clock of `now_ms`; 0 when none runs.
+    `scheduled_ms`: the end of the wait for lost work, on the clock of `now_ms`; 0 without a wait.
     `candidates`: members without work that appeared during the wait, in order of appearance.
     """
 
@@ -64,7 +64,7 @@ class AssignorState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """Inputs of one round. `owned` is each member's own account of its work."""
+    """Inputs of one round. `owned`: the work that each member claims to own."""
 
     configured: Work
     owned: Mapping[str, Work]
@@ -84,7 +84,7 @@ class Increment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundResult:
-    """`delay_ms` is sent to every member: all join again when it has passed."""
+    """Result of one round. `delay_ms` goes to every member: all join again when it has passed."""
 
     increments: Mapping[str, Increment]
     delay_ms: int
@@ -92,7 +92,7 @@ class RoundResult:
 
 @dataclass(slots=True)
 class _Draft:
-    """Work in progress of one round; owned by `assign_incrementally` alone."""
+    """Working data of one round; only `assign_incrementally` uses it."""
 
     owned: dict[str, Work]
     kept: dict[str, Work]
@@ -101,7 +101,7 @@ class _Draft:
 
 
 def assign_incrementally(state: AssignorState, inputs: Round) -> tuple[AssignorState, RoundResult]:
-    """One round of the leader. `inputs.owned` must not be empty."""
+    """Compute one round of the leader. `inputs.owned` must not be empty."""
     previous = state.previous_assigned
     if state.previous_generation != inputs.last_completed_generation:
         previous = Work()
@@ -139,7 +139,7 @@ def assign_incrementally(state: AssignorState, inputs: Round) -> tuple[AssignorS
 
 
 def successive_delay_ms(successive_revocations: int, max_delay_ms: int) -> int:
-    """Back-off before the n-th successive revocation: 40 ms, 1.6 s, 64 s, … up to the maximum."""
+    """Return the delay before the n-th successive revocation: 40 ms, 1.6 s, 64 s, … (limited)."""
     if max_delay_ms <= 1:
         return max_delay_ms
     exponent = min(float(successive_revocations), math.log(max_delay_ms, _BACKOFF_BASE))
@@ -169,18 +169,18 @@ def _keep_what_may_stay(inputs: Round, deleted: Work) -> _Draft:
 
 
 def _handle_lost(state: AssignorState, inputs: Round, lost: Work, draft: _Draft) -> AssignorState:
-    """Decide whether lost work waits, goes back to a candidate, or is assigned again."""
+    """Decide whether lost work waits, goes to candidates, or is assigned again."""
     if lost.empty and not state.revoked_in_previous:
         return replace(state, candidates=(), scheduled_ms=0, delay_ms=0)
     everybody_stayed = state.previous_members <= frozenset(inputs.owned)
     if (state.scheduled_ms <= 0 and everybody_stayed) or inputs.max_delay_ms == 0:
-        # The members only missed an assignment, or no worker is to be waited for.
+        # The members only missed an assignment, or no delay is configured.
         draft.reassigned = lost
         return state
     if 0 < state.scheduled_ms <= inputs.now_ms:
         present = [member for member in state.candidates if member in inputs.owned]
         if present:
-            # To the members that came back, evenly and in their order of appearance.
+            # Lost work goes to the members that came meanwhile, evenly and in order of appearance.
             for member, connector in zip(cycle(present), lost.connectors, strict=False):
                 draft.kept[member] |= Work((connector,))
             for member, task in zip(cycle(present), lost.tasks, strict=False):
@@ -206,7 +206,7 @@ def _handle_lost(state: AssignorState, inputs: Round, lost: Work, draft: _Draft)
 
 
 def _balance(state: AssignorState, inputs: Round, draft: _Draft) -> AssignorState:
-    """Revoke the work above a fair share, unless a delay runs or must start first."""
+    """Revoke the work above a fair share, unless a delay is running or has to start first."""
     if state.delay_ms > 0:
         return replace(state, revoked_in_previous=False)
     surplus = _surplus(inputs.configured, draft.kept)
@@ -227,7 +227,7 @@ def _balance(state: AssignorState, inputs: Round, draft: _Draft) -> AssignorStat
 
 
 def _surplus(configured: Work, kept: Mapping[str, Work]) -> dict[str, Work]:
-    """Return the work of each member above its fair share; connectors and tasks count apart."""
+    """Return the work of each member above its fair share, separately for connectors and tasks."""
     connectors = _above_share(
         {member: work.connectors for member, work in kept.items()}, len(configured.connectors)
     )
@@ -257,7 +257,7 @@ def _above_share(held: Mapping[str, tuple[T, ...]], total: int) -> dict[str, tup
 
 
 def _deal(kept: dict[str, Work], work: Work) -> None:
-    """Give `work` to the least loaded members, connectors and tasks counted apart."""
+    """Give `work` to the least loaded members, separately for connectors and tasks."""
     connectors = _fill({m: len(w.connectors) for m, w in kept.items()}, work.connectors)
     tasks = _fill({m: len(w.tasks) for m, w in kept.items()}, work.tasks)
     for member, work_before in kept.items():
@@ -287,7 +287,7 @@ def _union(works: Iterable[Work]) -> Work:
 
 
 def assign_eagerly(members: Iterable[str], configured: Work) -> dict[str, Work]:
-    """Complete work of each member id. `members` must not be empty."""
+    """Return the complete work of each member id. `members` must not be empty."""
     ordered = sorted(members)
     connectors: dict[str, list[str]] = {member: [] for member in ordered}
     tasks: dict[str, list[ConnectorTaskId]] = {member: [] for member in ordered}
@@ -301,11 +301,11 @@ def assign_eagerly(members: Iterable[str], configured: Work) -> dict[str, Work]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Election:
-    """The round this worker was elected for.
+    """The round that this worker leads.
 
-    `joined_with` is the snapshot whose offset stands in the leader's own subscription, `latest` the
-    newest one of its store; the latter is used when some member has read further than the former.
-    `last_completed_generation` is -1 before this worker ever completed a join.
+    `joined_with` is the snapshot whose offset is in the leader's own subscription. `latest` is the
+    newest one of its store, used when a member has read further than `joined_with`.
+    `last_completed_generation` is -1 before the worker's first completed join.
     """
 
     protocol: ProtocolVersion
@@ -321,7 +321,7 @@ class Election:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owners:
-    """Advertised URL of the worker that owns each item; only the leader of a round knows them."""
+    """Advertised URL of the worker that owns each item; only the leader knows the owners."""
 
     connectors: Mapping[str, str]
     tasks: Mapping[ConnectorTaskId, str]
@@ -329,7 +329,7 @@ class Owners:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elected:
-    """`owners` is None when all members have to join again first.
+    """Result of an election. `owners` is None when all members have to join again first.
 
     `ahead`: in that case, the URLs of the members that have read further than this leader.
     """
@@ -340,7 +340,7 @@ class Elected:
 
 
 def perform_assignment(state: AssignorState, election: Election) -> tuple[AssignorState, Elected]:
-    """Assignments of all members, or CONFIG_MISMATCH for all when the leader's log lags behind."""
+    """Return all members' assignments, or CONFIG_MISMATCH for all if the leader's log is behind."""
     needed_offset = max(member.config_offset for member in election.members.values())
     if election.joined_with.offset >= needed_offset:
         snapshot, offset = election.joined_with, needed_offset
@@ -360,7 +360,7 @@ def perform_assignment(state: AssignorState, election: Election) -> tuple[Assign
         assignments = dict.fromkeys(election.members, mismatch)
         return state, Elected(assignments=assignments, owners=None, ahead=tuple(ahead))
 
-    # All connectors and their usable tasks: an inconsistent connector contributes none.
+    # All connectors and their usable tasks; an inconsistent connector has no usable tasks.
     names = snapshot.connectors()
     configured = Work.of(names, (task for name in names for task in snapshot.tasks(name)))
     if election.protocol is ProtocolVersion.EAGER:
@@ -396,7 +396,7 @@ def perform_assignment(state: AssignorState, election: Election) -> tuple[Assign
 
 
 def owned_work(subscription: Subscription) -> Work:
-    """Return the work that a member reports to run; empty when it holds no assignment."""
+    """Return the work that a member says it runs; empty when it holds no assignment."""
     return NO_WORK if subscription.allocation is None else subscription.allocation.assigned
 
 
@@ -405,10 +405,10 @@ LEADER_ID_KEY = "agent.leader.transactional.id"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderIds:
-    """`own`: under which this worker leads; `apaches`: under which any other worker would.
+    """Transactional ids of leaders: `own` is this worker's; `apaches` is that of Apache's workers.
 
     `fencing`: this worker, as leader, writes in transactions (`preparing` or `enabled`). Without
-    them no id fences anybody, and none can be wrong.
+    transactions no id fences another, and none can be wrong.
     """
 
     own: str
@@ -417,13 +417,13 @@ class LeaderIds:
 
     @property
     def told(self) -> str | None:
-        """The id in the subscription; None keeps the bytes of an Apache worker."""
+        """The id for the subscription; None leaves its bytes as those of an Apache worker."""
         return None if self.own == self.apaches else self.own
 
     def others(self, members: Mapping[str, Subscription]) -> Mapping[str, str]:
-        """Return the ids that differ from `own` by their worker's URL, in the URLs' order.
+        """Return the ids that differ from `own`, keyed by worker URL and sorted by URL.
 
-        A member whose subscription could not be read is named by its member id.
+        A member without a readable subscription is keyed by its member id.
         """
         if not self.fencing:
             return {}

@@ -1,14 +1,14 @@
-"""The agent's error tree. HTTP statuses are decided in `rest/errors.py`, nowhere else.
+"""The agent's error tree. Only `rest/errors.py` decides about HTTP statuses.
 
-Messages say what happened, to what, and what to do next; `retriable` says whether the same call may
-succeed later, `permanent` that it cannot before a setting or a right is corrected.
+Messages say what happened, to what, and what to do next. `retriable`: the same call may succeed
+later. `permanent`: it cannot succeed before a setting or a right is corrected.
 """
 
 from __future__ import annotations
 
 
 class AgentError(Exception):
-    """Base of all errors the agent raises on purpose."""
+    """Base of all errors that the agent raises on purpose."""
 
     retriable: bool = False
     permanent: bool = False
@@ -31,11 +31,11 @@ class WorkerStartError(AgentError):
 
 
 class KafkaError(AgentError):
-    """A Kafka client reported a failure that repeating does not cure."""
+    """A failure of a Kafka client that a repeated call does not cure."""
 
 
 class RetriableKafkaError(KafkaError):
-    """A Kafka client reported a failure that the same call may survive later."""
+    """A failure of a Kafka client after which the same call may succeed later."""
 
     retriable = True
 
@@ -57,14 +57,14 @@ class AuthorizationError(KafkaError):
 class AuthenticationError(AuthorizationError):
     """The broker, or an authorization server, did not accept the client's identity.
 
-    Not permanent: an authorization server may be away, a password may be changed just now.
+    Not permanent: an authorization server may be out of reach, a password may just be changing.
     """
 
     permanent = False
 
 
 class PrivilegedWriteError(AgentError):
-    """A write that only the leader may do was refused or lost (KIP-618)."""
+    """The broker refused or lost a write that only the leader may do (KIP-618)."""
 
     retriable = True
 
@@ -80,7 +80,7 @@ class RequestError(AgentError):
 
 
 class BadRequestError(RequestError):
-    """The request itself is wrong."""
+    """The request is wrong."""
 
 
 class ForbiddenError(RequestError):
@@ -96,13 +96,13 @@ class AlreadyExistsError(RequestError):
 
 
 class ConflictError(RequestError):
-    """Not now: a rebalance or a concurrent change is under way."""
+    """A rebalance or a concurrent change is under way; the request may succeed later."""
 
     retriable = True
 
 
 class ForwardableError(RequestError):
-    """Another worker may do this. `target_url` is its advertised URL, None when unknown."""
+    """Another worker can serve the request. `target_url`: its advertised URL, None if unknown."""
 
     def __init__(self, message: str, *, target_url: str | None) -> None:
         super().__init__(message)
@@ -110,27 +110,27 @@ class ForwardableError(RequestError):
 
 
 class NotLeaderError(ForwardableError):
-    """Only the leader may do this."""
+    """Only the leader can serve the request."""
 
 
 class NotAssignedError(ForwardableError):
-    """Only the owner may do this."""
+    """Only the owner can serve the request."""
 
 
 class RequestTimedOutError(RequestError):
-    """The request's time is over; it may still take effect."""
+    """The request's time is over; the request may still take effect."""
 
     retriable = True
 
 
 class ServiceUnavailableError(RequestError):
-    """The worker is still starting up."""
+    """The worker cannot serve the request now, for example before it has started."""
 
     retriable = True
 
 
 class InternalError(RequestError):
-    """Served with status 500; the text is Apache's.
+    """The request ends with status 500; the text is Apache's.
 
     `cause_class`: Java's class of the cause, where an answer names it besides the text.
     """

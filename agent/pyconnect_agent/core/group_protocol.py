@@ -44,14 +44,17 @@ class ProtocolDecodeError(ValueError):
 
 
 class AssignmentError(IntEnum):
-    """CONFIG_MISMATCH: the leader has not read as far as some member; everybody joins again."""
+    """The error of an assignment.
+
+    CONFIG_MISMATCH: a member has read further than the leader; all members join again.
+    """
 
     NONE = 0
     CONFIG_MISMATCH = 1
 
 
 class ProtocolVersion(IntEnum):
-    """Protocol names of the group by their version; the member is what `connect.protocol` says."""
+    """Versions of the group's protocol; the member's name is that in `connect.protocol`."""
 
     EAGER = 0
     COMPATIBLE = 1
@@ -59,19 +62,19 @@ class ProtocolVersion(IntEnum):
 
     @property
     def group_name(self) -> str:
-        """The name offered to the group coordinator."""
+        """The protocol's name for the group coordinator."""
         return {0: "default", 1: "compatible", 2: "sessioned"}[self.value]
 
     @classmethod
     def of_group_name(cls, name: str) -> ProtocolVersion:
-        """ValueError for a name no Connect worker offers."""
+        """Return the version of a protocol name. Raises ValueError for an unknown name."""
         for protocol in cls:
             if protocol.group_name == name:
                 return protocol
         raise ValueError(f"unknown group protocol: {name}")
 
     def offered(self) -> tuple[ProtocolVersion, ...]:
-        """The protocols that a worker configured for this one offers, preferred first."""
+        """Return the protocols that a worker configured for this one offers, preferred first."""
         return tuple(protocol for protocol in reversed(ProtocolVersion) if protocol <= self)
 
 
@@ -118,9 +121,9 @@ NO_WORK = Work()
 class Assignment:
     """The leader's message to one member.
 
-    Versions 1 and 2 carry increments in `assigned` and `revoked`; version 0 the whole of the
-    member's work, with `revoked` empty and `delay_ms` 0. `agents_only`: no member is a Java worker;
-    False when the leader does not say so.
+    Versions 1 and 2 have increments in `assigned` and `revoked`. Version 0 has the member's whole
+    work, with `revoked` empty and `delay_ms` 0. `agents_only`: no member is a Java worker; False
+    when the leader does not say so.
     """
 
     version: int
@@ -138,8 +141,8 @@ class Assignment:
 class Subscription:
     """A member's report to the group; `allocation` None when it holds no assignment.
 
-    `leader_transactional_id`: under which it would write as leader; None: the one Apache's uses.
-    `agent`: it is a worker of this kind.
+    `leader_transactional_id`: the id with which the member would write as leader; None: Apache's.
+    `agent`: the member is a worker of this project, not a Java worker.
     """
 
     version: int
@@ -185,7 +188,7 @@ def encode_assignment(assignment: Assignment) -> bytes:
 
 
 def decode_subscription(data: bytes) -> Subscription:
-    """Raises ProtocolDecodeError."""
+    """Decode a member's metadata. Raises ProtocolDecodeError."""
     reader = _Reader(data)
     version = reader.version()
     url, offset = reader.string(), reader.integer(">q", 8)
@@ -207,7 +210,7 @@ def decode_subscription(data: bytes) -> Subscription:
 
 
 def decode_assignment(data: bytes) -> Assignment:
-    """Raises ProtocolDecodeError, also for the empty bytes of a member the leader left out."""
+    """Decode an assignment. Raises ProtocolDecodeError, also if the leader left the member out."""
     reader = _Reader(data)
     version = reader.version()
     error = reader.integer(">h", 2)
@@ -227,7 +230,7 @@ def decode_assignment(data: bytes) -> Assignment:
 
 
 def _suffix(fields: Mapping[int, bytes]) -> bytes:
-    """Return an agent's suffix; nothing without fields, so that the bytes are Apache's."""
+    """Return an agent's suffix; empty without fields, as an Apache worker's message ends."""
     if not fields:
         return b""
     encoded = (struct.pack(">h", tag) + _nbytes(value) for tag, value in sorted(fields.items()))
@@ -235,7 +238,7 @@ def _suffix(fields: Mapping[int, bytes]) -> bytes:
 
 
 def _fields(reader: _Reader) -> dict[int, bytes]:
-    """Read an agent's suffix; any other extra bytes say nothing."""
+    """Read an agent's suffix; other extra bytes are ignored."""
     fields: dict[int, bytes] = {}
     if reader.starts_with(_SUFFIX):
         reader.take(len(_SUFFIX))
@@ -274,7 +277,7 @@ def _work(work: Work) -> bytes:
 
 
 class _Reader:
-    """Reads primitives off one message; every short read is a ProtocolDecodeError."""
+    """A reader of primitives from one message; every short read is a ProtocolDecodeError."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -302,7 +305,7 @@ class _Reader:
         return int(value)
 
     def integers(self, count: int) -> tuple[int, ...]:
-        """`count` int32."""
+        """Read `count` int32 values."""
         numbers: tuple[int, ...] = struct.unpack(f">{count}i", self.take(4 * count))
         return numbers
 

@@ -14,7 +14,7 @@ from pyconnect_clients.connect_names import split_task
 class ConnectorTaskId(NamedTuple):
     """One task of one connector; ordered by connector name, then number.
 
-    A tuple, because a leader compares and sorts them by the hundred thousand.
+    A tuple, because a leader compares and sorts hundreds of thousands of them.
     """
 
     connector: str
@@ -25,7 +25,7 @@ class ConnectorTaskId(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> ConnectorTaskId:
-        """Raise ValueError when there is no name or no number."""
+        """Parse `connector-number`; raise ValueError without a name or a number."""
         found = split_task(text)
         if found is None:
             raise ValueError(f"not a task id: {text!r}")
@@ -49,11 +49,11 @@ INITIAL_STATES = {
     "PAUSED": TargetState.PAUSED,
     "STOPPED": TargetState.STOPPED,
 }
-"""Target states as requests to create a connector name them (KIP-980)."""
+"""Target states by their names in requests that create a connector (KIP-980)."""
 
 
 class State(Enum):
-    """The reported state of a connector or task; DESTROYED is written as a tombstone only."""
+    """The reported state of a connector or task; DESTROYED exists only as a tombstone."""
 
     UNASSIGNED = "UNASSIGNED"
     RUNNING = "RUNNING"

@@ -1,13 +1,13 @@
-"""The journal of changes: which user has changed what, and the answer.
+"""The journal of changes: which user changed what, and the answer.
 
 No Kafka counterpart. A record is a JSON object without secrets; its key in the topic is the
 connector. Numbers of records grow within a topic or file.
 
 | member | meaning |
 |---|---|
-| id, time_ms, worker | of the record, and the worker that has carried the change out |
-| user, address | of the client; no user: the worker asks for none |
-| method, path, body | the request; a body that shows as after, or is large, is left out |
+| id, time_ms, worker | of the record; the worker that has carried the change out |
+| user, address | of the client; no user if the worker does not ask for users |
+| method, path, body | the request; a large body, or one that `after` shows, is left out |
 | connector | null for changes of a worker |
 | before, after | configs with secrets hidden; null: no such connector |
 | before_state, after_state | target states |
@@ -32,7 +32,7 @@ Settings = Mapping[str, str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorThen:
-    """A connector at one moment; None without a connector.
+    """A connector at one moment; `config` None: it does not exist.
 
     `passwords`: keys that are secrets whatever their names are.
     """
@@ -44,7 +44,7 @@ class ConnectorThen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalQuestion:
-    """A selection; None and 0 select all. `limit`: of the newest records."""
+    """A selection of records; None and 0 select all. `limit`: the number of newest records."""
 
     connector: str | None = None
     user: str | None = None
@@ -68,7 +68,7 @@ def change_record(
     status: int,
     error: str | None,
 ) -> dict[str, Any]:
-    """Return a record; `about` has the members that need no hiding."""
+    """Return a record; `about` has the members that cannot hold secrets."""
     passwords = before.passwords | after.passwords
     secrets = literal_secrets(before.config or {}, passwords)
     secrets |= literal_secrets(after.config or {}, passwords)
@@ -98,7 +98,7 @@ def selected(
     question: JournalQuestion,
     may_see: Callable[[Mapping[str, Any]], bool],
 ) -> list[dict[str, Any]]:
-    """Return the newest of the selected records with their numbers; others' bytes are left out."""
+    """Return the newest of the selected records with their numbers, without unreadable ones."""
     kept: deque[dict[str, Any]] = deque(maxlen=question.limit)
     for number, text in records:
         try:

@@ -1,8 +1,8 @@
 """The last lines of each connector's and task's log in bounded memory; levels of loggers.
 
-No Kafka counterpart. A value per line; `LineRings` is the one mutable owner, and its caller holds
-the lock. Lines stay when a process ends, when its successor starts, and when another worker gets
-the work, until newer ones need the room.
+No Kafka counterpart. Each line is a value; `LineRings` is the one mutable owner, and its caller
+holds the lock. Lines stay when a process ends, when its successor starts, and when another worker
+gets the work, until newer ones need the room.
 
 Levels change at run time (KIP-495, KIP-976; Kafka's ``Loggers`` and the rules of
 ``LoggingResource``). A logger is known when the log configuration names it or a level was set for
@@ -28,7 +28,7 @@ LEVELS = ("ALL", "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF")
 
 @dataclass(frozen=True, slots=True)
 class LevelChange:
-    """The known loggers after a change, and the names of those whose level differs now, sorted."""
+    """The known loggers after a change, and the sorted names of those whose level changed."""
 
     loggers: Mapping[str, LoggerLevel]
     changed: tuple[str, ...]
@@ -93,17 +93,17 @@ def set_level(
 
 
 Item = tuple[str, int | None]
-"""Connector and task number; None is the connector itself."""
+"""Connector name and task number; the number is None for the connector itself."""
 
 OVERHEAD_BYTES = 200
-"""Of a line, besides its text."""
+"""The bytes that a line counts beside its text."""
 TOTAL_BYTES = 64 << 20
 _RANKS = {level: rank for rank, level in enumerate(LEVELS)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
-    """`number` counts all lines of a worker; `pid` None: the worker's own line about it."""
+    """One line. `number` counts all lines of a worker; `pid` None: the line is the worker's own."""
 
     number: int
     time_ms: int
@@ -116,7 +116,7 @@ class LogLine:
 
     @property
     def size(self) -> int:
-        """Bytes that it is counted with."""
+        """The bytes that the line counts."""
         return OVERHEAD_BYTES + len(self.text)
 
     def to_json(self) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogQuestion:
-    """Which lines of a connector: those of `task` (None: of all, and its own), from `level` on."""
+    """A selection of a connector's lines: `task` None selects its own and those of all tasks."""
 
     connector: str
     task: int | None = None
@@ -138,13 +138,13 @@ class LogQuestion:
         return (
             line.number > self.after
             and line.time_ms >= self.since_ms
-            # A line of an unknown level is shown rather than lost.
+            # A line of an unknown level is always shown.
             and _RANKS.get(line.level, len(_RANKS)) >= _RANKS[self.level]
         )
 
 
 class LineRings:
-    """`item_bytes`: of one connector instance or task; 0 keeps nothing."""
+    """The last lines of each item. `item_bytes`: the limit of one item; 0 keeps nothing."""
 
     def __init__(self, item_bytes: int, total_bytes: int = TOTAL_BYTES) -> None:
         self._item_bytes = item_bytes
@@ -154,7 +154,7 @@ class LineRings:
         self._size = 0
 
     def add(self, line: LogLine) -> None:
-        """Keep a line; the oldest of its item, then those of the quietest items, make room."""
+        """Keep a line; drop its item's oldest lines, then the items silent for longest."""
         if self._item_bytes == 0:
             return
         item = (line.connector, line.task)

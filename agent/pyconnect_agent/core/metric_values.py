@@ -1,14 +1,14 @@
-"""Metrics: a value as it leaves the worker, and what is recorded over the last sample windows.
+"""Metrics: a value as it leaves the worker, and the recorder of values over the sample windows.
 
 Kafka: MetricName without the description, SampledStat with Avg, Max, Min, Rate, Frequencies, and
 Connect's StateTracker, HerderMetrics and WorkerMetricsGroup. One thread records; others may read at
 any time and see a value of just before or just after.
 
-`DESCRIPTIONS` has all metrics of a worker, with the groups and names of ConnectMetricsRegistry. The
-two of `sink-task-metrics` that begin with `sink-closing` are this worker's own, and so is
-`agent-restart-metrics`. `mbeans` has the numbers that Java plugins show by JMX, whose names are not
-known here; so has `plugin-metrics` those of Python tasks. Own ones are also the lag of
-`source-task-metrics` and the numbers of `connector-transform-metrics`. `sink-record-lag-max` is
+`DESCRIPTIONS` has all metrics of a worker, with the groups and names of ConnectMetricsRegistry.
+These are this worker's own: the two metrics of `sink-task-metrics` that begin with `sink-closing`,
+`agent-restart-metrics`, the lag of `source-task-metrics` and the numbers of
+`connector-transform-metrics`. `mbeans` has the numbers that Java plugins show by JMX, and
+`plugin-metrics` those of Python tasks; their names are not known here. `sink-record-lag-max` is
 left out: Kafka declares it and never gives it a value.
 """
 
@@ -49,7 +49,7 @@ class Sampled:
         self._sampling = sampling
         self._samples: tuple[_Sample, ...] = ()
         self.total = 0.0
-        """Of all values since the start."""
+        """The sum of all values since the start."""
 
     def record(self, value: float, now_ms: float) -> None:
         sampling = self._sampling
@@ -64,7 +64,7 @@ class Sampled:
         self.total += value
 
     def average(self, now_ms: float) -> float:
-        """NaN when nothing was recorded lately; so are the extremes."""
+        """Return the average; NaN, as are the extremes, if no value was recorded lately."""
         samples = self._current(now_ms)
         events = sum(sample.events for sample in samples)
         return sum(sample.total for sample in samples) / events if events else math.nan
@@ -76,7 +76,7 @@ class Sampled:
         return min((sample.minimum for sample in self._current(now_ms)), default=math.nan)
 
     def rate(self, now_ms: float) -> float:
-        """Sum of the values per second.
+        """Return the sum of the values per second.
 
         As in Kafka the time is at least all windows but one, so that a first value after a pause
         does not look like a burst.
@@ -95,7 +95,7 @@ class Sampled:
 
 
 class Outcomes:
-    """Shares of successes and failures, between 0 and 1; both 0 while there are none."""
+    """Shares of successes and failures, between 0 and 1; both are 0 before the first outcome."""
 
     def __init__(self, sampling: Sampling) -> None:
         self._successes = Sampled(sampling)
@@ -127,7 +127,7 @@ class StateTimes:
         self._state, self._since_ms = state, now_ms
 
     def share(self, state: State, now_ms: float) -> float:
-        """Between 0 and 1; 0 before the first state."""
+        """Return the share of a state, between 0 and 1; 0 before the first state."""
         spent_ms = dict(self._before_ms)
         if self._state is not None:
             running_ms = now_ms - self._since_ms
@@ -137,7 +137,7 @@ class StateTimes:
 
 
 class Rebalances:
-    """Told whether one is under way whenever that may have changed; `now_ms` of one clock."""
+    """The number and times of rebalances. `now_ms` of one clock; repeated calls have no effect."""
 
     def __init__(self, sampling: Sampling) -> None:
         self._times_ms = Sampled(sampling)
@@ -156,7 +156,7 @@ class Rebalances:
             self._began_ms, self._ended_ms = None, now_ms
 
     def values(self, now_ms: float) -> dict[str, MetricValue]:
-        """All of the group but protocol, leader and epoch."""
+        """Return all metrics of the group except protocol, leader and epoch."""
         ended_ms = self._ended_ms
         return {
             "completed-rebalances-total": self._completed,
@@ -168,7 +168,7 @@ class Rebalances:
 
 
 class Startups:
-    """`what` is `connector` or `task`."""
+    """The outcomes of starts. `what` is `connector` or `task`."""
 
     def __init__(self, what: str, sampling: Sampling) -> None:
         self._what = what
@@ -177,7 +177,7 @@ class Startups:
         self._failed = 0
 
     def reported(self, state: State, now_ms: float) -> bool:
-        """Take a state of an instance that is starting; True once its start is decided."""
+        """Count a state of an instance that is starting; return whether it decides the start."""
         match state:
             case State.RUNNING:
                 self._succeeded += 1
@@ -202,12 +202,12 @@ class Startups:
 MetricValue: TypeAlias = int | float | str
 
 GroupValues: TypeAlias = Mapping[str, Mapping[str, MetricValue]]
-"""Value by metric name by group."""
+"""Values by group, then by metric name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """`tags`: `connector` and `task` where the group has them. A text is a state or a name."""
+    """One metric. `tags`: `connector` and `task`, as the group has. A text is a state or a name."""
 
     group: str
     name: str
@@ -215,7 +215,7 @@ class Metric:
     tags: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as a document; a number that is not finite is null."""
+        """Return the metric as a JSON document; a number that is not finite is null."""
         value: MetricValue | None = self.value
         if isinstance(value, float) and not math.isfinite(value):
             value = None

@@ -2,10 +2,9 @@
 
 Metadata only, no plugin code. Corresponds to ``PluginDesc``, ``PluginType``,
 ``PluginUtils.computeAliases`` and the look-ups of ``DelegatingClassLoader`` and ``Plugins`` in
-Kafka Connect; error texts are theirs. How plugins are found and loaded is the work of
-`pyconnect_agent.plugins`.
+Kafka Connect; error texts are theirs. `pyconnect_agent.plugins` finds and loads plugins.
 
-Ranges of versions (KIP-891) are written as for Maven: ``[4,5)`` from 4 up to but not including 5,
+Ranges of versions (KIP-891) have the syntax of Maven: ``[4,5)`` from 4 up to but not including 5,
 ``[4.3,]`` from 4.3 on, ``(,4]`` up to 4; several ranges are joined by commas. A plain version means
 exactly that version.
 
@@ -40,7 +39,7 @@ _UNKNOWN_QUALIFIER = 6
 @total_ordering
 @dataclass(frozen=True, slots=True, eq=False)
 class Version:
-    """A version that compares by its numbers, pre-releases before the release."""
+    """A version, compared by its numbers; a pre-release is before its release."""
 
     text: str
 
@@ -57,7 +56,7 @@ class Version:
             key.append((_QUALIFIERS.get(part, _UNKNOWN_QUALIFIER), 0, part))
         while key and key[-1] == zero:
             key.pop()
-        # Ends every key, so that 1.0rc1 is below 1.0 and 1.0 below 1.0.1.
+        # The last element of every key, so that 1.0rc1 is below 1.0 and 1.0 below 1.0.1.
         return (*key, (_QUALIFIERS[""], -1, ""))
 
     def __eq__(self, other: object) -> bool:
@@ -89,14 +88,14 @@ class _Interval:
 
 @dataclass(frozen=True, slots=True)
 class VersionRange:
-    """Which versions are wanted; the text form is the one Connect shows."""
+    """A range of versions; its text form is the one that Connect shows."""
 
     text: str
     intervals: tuple[_Interval, ...]
 
     @classmethod
     def parse(cls, text: str) -> VersionRange:
-        """Return the range; any other text is that one version, shown as ``[v,v]``."""
+        """Return the range; a text that is not a range is that one version, shown as ``[v,v]``."""
         text = text.strip()
         intervals: list[_Interval] = []
         position = 0
@@ -122,7 +121,7 @@ class VersionRange:
         return cls(f"[{text},{text}]", (interval,))
 
     def contains(self, version: str) -> bool:
-        """Return whether ``version`` is wanted."""
+        """Return whether ``version`` is in the range."""
         return any(interval.contains(Version(version)) for interval in self.intervals)
 
     def __str__(self) -> str:
@@ -132,8 +131,8 @@ class VersionRange:
 class PluginKind(Enum):
     """The kind of a plugin; the value is Connect's name of it.
 
-    CONNECTOR is a connector of which only the entry point is known yet: whether it is a source or
-    a sink takes importing it, which a scan does.
+    CONNECTOR is a connector known only by its entry point: the worker has to import it, in a scan,
+    to find out whether it is a source or a sink.
     """
 
     SINK = "sink"
@@ -166,7 +165,7 @@ _SUFFIXES = {
 }
 
 UNDEFINED = "undefined"
-"""Connect's text for the version of a plugin that has none."""
+"""Connect's text for a plugin without a version."""
 
 LISTED_KINDS = (
     PluginKind.SINK,
@@ -176,11 +175,11 @@ LISTED_KINDS = (
     PluginKind.CONVERTER,
     PluginKind.HEADER_CONVERTER,
 )
-"""The kinds ``GET /connector-plugins`` lists, in its order."""
+"""The kinds in ``GET /connector-plugins``, in its order."""
 
 
 class PluginNotFoundError(LookupError):
-    """No plugin answers to a name, or more than one does; the text is for the user."""
+    """No plugin, or more than one, matches a name; the text is for the user."""
 
 
 class PluginVersionNotFoundError(PluginNotFoundError):
@@ -199,13 +198,13 @@ class PluginDesc:
     """One class in one role.
 
     ``class_name`` is shown by the REST API: Java's name for the built-in ones, else the dotted
-    Python path. ``python_path`` is ``module:Class``. ``location`` says where it comes from: the
-    distribution, or the plugin directory, which is then put on ``sys.path`` to load it
+    Python path. ``python_path`` is ``module:Class``. ``location`` says where the class comes from:
+    the distribution, or the plugin directory, which is then put on ``sys.path`` to load it
     (``search_path``). ``extra_aliases`` are further names, such as an entry point's.
 
     A Java plugin (``is_java``) has no ``python_path``. Its ``search_path`` is the jar or directory
-    that it was found in, None when Kafka's own jars hold it. ``kafka`` is the release of Kafka, or
-    the directory of one, whose jars its processes have; empty: the worker's usual one.
+    in which it was found, None for one in Kafka's own jars. ``kafka`` is the release of Kafka, or a
+    directory of one, whose jars its processes use; empty: the worker's usual one.
     """
 
     class_name: str
@@ -220,12 +219,12 @@ class PluginDesc:
 
     @property
     def simple_name(self) -> str:
-        """The last part of the name."""
+        """The last part of the class name."""
         return re.split(r"[.$:]", self.class_name)[-1]
 
     @property
     def aliases(self) -> frozenset[str]:
-        """Short names: the simple one, without the suffix of its kind, and with its outer class."""
+        """Short names: the simple name, also without its kind's suffix, and the outer class's."""
         simple = self.simple_name
         position = simple.rfind(_SUFFIXES[self.kind])
         pruned = simple[:position] if position > 0 else simple
@@ -242,7 +241,7 @@ class PluginDesc:
         )
 
     def to_json(self) -> dict[str, object]:
-        """Return a form that survives JSON; :meth:`from_json` reads it."""
+        """Return a form for JSON, which :meth:`from_json` reads."""
         return asdict(self) | {
             "kind": self.kind.value,
             "extra_aliases": list(self.extra_aliases),
@@ -250,7 +249,7 @@ class PluginDesc:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Return what :meth:`to_json` was made of."""
+        """Return the plugin from the form of :meth:`to_json`."""
         kind, aliases = PluginKind(data["kind"]), tuple(data["extra_aliases"])
         return cls(**{**data, "kind": kind, "extra_aliases": aliases})
 
@@ -267,7 +266,7 @@ class Catalog:
 
     @cached_property
     def _by_name(self) -> dict[str, list[PluginDesc]]:
-        """Full names, Java or Python, with or without a colon before the class."""
+        """Plugins by full name: Java or Python, with a colon or a dot before the class."""
         index: dict[str, list[PluginDesc]] = {}
         for plugin in self.plugins:
             names = (
@@ -281,7 +280,7 @@ class Catalog:
 
     @cached_property
     def _class_by_alias(self) -> dict[str, str]:
-        """Aliases that stand for one class only."""
+        """Class names by those aliases that belong to one class only."""
         classes: dict[str, set[str]] = {}
         for plugin in self.plugins:
             for alias in plugin.aliases:
@@ -303,7 +302,7 @@ class Catalog:
         return tuple(chosen)
 
     def listed(self, *, connectors_only: bool) -> tuple[PluginDesc, ...]:
-        """Return what ``GET /connector-plugins`` lists, in its order, each version once."""
+        """Return the entries of ``GET /connector-plugins``, in its order, each version once."""
         kinds = LISTED_KINDS[:2] if connectors_only else LISTED_KINDS
         seen: dict[tuple[str, PluginKind, str | None], PluginDesc] = {}
         for kind in kinds:
@@ -312,7 +311,7 @@ class Catalog:
         return tuple(seen.values())
 
     def find(self, name: str) -> tuple[PluginDesc, ...]:
-        """Return every plugin that a full name or alias stands for."""
+        """Return every plugin with this full name or alias."""
         class_name = name if name in self._by_name else self._class_by_alias.get(name, "")
         return tuple(self._by_name.get(class_name, ()))
 
@@ -326,9 +325,9 @@ class Catalog:
         return tuple(sorted(known, key=Version))
 
     def plugin(self, name: str, *kinds: PluginKind, version_range: str | None = None) -> PluginDesc:
-        """Return the latest wanted version of a plugin of one of ``kinds`` (any if none given).
+        """Return the latest matching version of a plugin of one of ``kinds`` (any if none given).
 
-        Where Java and Python both have it, `_of_one_side` says which counts. Raises
+        If Java and Python both have it, `_of_one_side` decides. Raises
         PluginVersionNotFoundError, or PluginNotFoundError whose text is only ``name``.
         """
         found = [plugin for plugin in self.find(name) if not kinds or plugin.kind in kinds]
@@ -366,7 +365,7 @@ class Catalog:
             ) from error
 
     def connector_version(self, config: Mapping[str, str | None]) -> str | None:
-        """Return the version of the plugin that a raw config selects; None when it is unknown."""
+        """Return the version of the plugin that a raw config selects; None if unknown."""
         name = config.get("connector.class")
         try:
             wanted = config.get("connector.plugin.version")
@@ -376,7 +375,7 @@ class Catalog:
 
 
 def _of_one_side(found: Sequence[PluginDesc]) -> Sequence[PluginDesc]:
-    """Return the Java plugins if `plugin.path` has one of them, else the Python ones if any.
+    """Return the Java plugins if one is from `plugin.path`, otherwise the Python ones if any.
 
     The operator has put a jar on the path. A class in Kafka's own jars gives way to the Python one
     that stands in for it.
@@ -389,7 +388,7 @@ def _of_one_side(found: Sequence[PluginDesc]) -> Sequence[PluginDesc]:
 
 
 def _by_version(plugin: PluginDesc) -> tuple[Version, bool, str]:
-    """Sort as Kafka Connect: of one version Kafka's own is last, before it the last location."""
+    """Return Kafka Connect's sort key: the version, then Kafka's own last, then the location."""
     is_kafkas = plugin.is_java and plugin.search_path is None
     return Version(plugin.version or ""), is_kafkas, plugin.location if plugin.is_java else ""
 
@@ -399,14 +398,14 @@ def _descriptions(plugins: Iterable[PluginDesc]) -> str:
 
 
 CONNECT_VERSION = "4.3.1"
-"""The default."""
+"""The default release."""
 RELEASE_4_4 = "4.4.0"
 RELEASES = (CONNECT_VERSION, RELEASE_4_4)
 RELEASE_KEY = "agent.connect.release"
 
 
 def spoken_release(properties: Mapping[str, str | None]) -> str:
-    """Return the release that unchecked properties of a worker name."""
+    """Return the release in a worker's unchecked properties."""
     return (properties.get(RELEASE_KEY) or CONNECT_VERSION).strip()
 
 
@@ -414,7 +413,7 @@ class ApachesPlugin:
     """A plugin that stands in for a class of Apache's."""
 
     release = CONNECT_VERSION
-    """That of the worker, set on each instance that a worker makes."""
+    """The release of the worker, which sets it on each instance."""
 
     def version(self) -> str:
         return self.release

@@ -1,4 +1,4 @@
-"""Reports about connectors: values with Apache's JSON shapes, and ends of processes in words."""
+"""Reports about connectors, with Apache's JSON shapes, and texts about ended processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.restart_policy import NoRestart
 
 STACKS_FOLLOW = "Its stacks before that:"
-"""The line of a trace after the reason for a kill; the stacks of the process follow."""
+"""The line of a trace between the reason for a kill and the stacks of the process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class TaskInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
-    """The state of a connector or task, as its process or the end of its process reports it.
+    """The state of a connector or task, reported by its process or because of the process's end.
 
     `version` is the plugin's, None when not known. `no_restart`: why a restart would not help
     FAILED work.
@@ -62,7 +62,7 @@ class Reported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """A record of the status topic; `generation` is the group's."""
+    """A record of the status topic; `generation` is that of the group."""
 
     state: State
     worker_id: str
@@ -90,7 +90,7 @@ class ConnectorStateInfo:
 
 
 def status_json(status: Status) -> dict[str, Any]:
-    """`trace` is left out when empty; `version` is null when unknown (KIP-891)."""
+    """Return a status as JSON: no `trace` when empty, `version` null when unknown (KIP-891)."""
     body: dict[str, Any] = {
         "state": status.state.value,
         "worker_id": status.worker_id,
@@ -141,7 +141,7 @@ class Stage:
 
 
 def stage_sentence(stage: Stage | None) -> str:
-    """One sentence with its final dot; empty when no stage is known."""
+    """Return a sentence about the stage, with its full stop; empty when no stage is known."""
     if stage is None:
         return ""
     began = _instant(stage.started_ms)
@@ -159,7 +159,7 @@ def timed_out_text(stage: Stage | None) -> str:
 
 
 def _instant(epoch_ms: int) -> str:
-    """ISO-8601 in UTC as Java's Instant prints it: milliseconds only when there are any."""
+    """Return the time as Java's Instant prints it in UTC: milliseconds only if not 0."""
     seconds, millis = divmod(epoch_ms, 1000)
     text = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     return f"{text}.{millis:03d}Z" if millis else f"{text}Z"
@@ -180,7 +180,7 @@ class ServerInfo:
 
 
 def describe_exit(exit_code: int) -> str:
-    """Return how a process ended, -n being signal n; to be read after "the process"."""
+    """Return how a process ended, as a text after "the process"; -n means signal n."""
     if exit_code >= 0:
         return f"exited with code {exit_code}"
     try:
@@ -191,7 +191,7 @@ def describe_exit(exit_code: int) -> str:
 
 
 def exit_reason(exit_code: int, standard_error: str) -> str:
-    """Return why a process failed, in one line: the last of its standard error, if it says that."""
+    """Return in one line why a process failed: the last line of standard error, if it has one."""
     line = standard_error.strip().rpartition("\n")[2]
     if line and exit_code > 0:
         return line

@@ -4,8 +4,8 @@ No Kafka counterpart. The table names the lowest role of each endpoint; an endpo
 it is for admins. A user's patterns limit the connectors; a limited user may not use endpoints that
 are about the whole worker.
 
-Of Apache's REST extension for users and passwords, here are the names and the file of credentials:
-``BasicAuthSecurityRestExtension`` and ``PropertyFileLoginModule``.
+This module has the names and the credentials file of Apache's REST extension for users and
+passwords: ``BasicAuthSecurityRestExtension`` and ``PropertyFileLoginModule``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pyconnect_clients.jaas import jaas_file_entry
 
 
 class UserRole(IntEnum):
-    """Each role may do what the one before may."""
+    """The role of a user; each role includes the rights of the previous one."""
 
     VIEWER = 1
     OPERATOR = 2
@@ -92,7 +92,7 @@ POST    /agent/phase                                  admin     whole
 """.strip().splitlines(),
     )
 }
-"""The lowest role by method and path; whole: not for users of some connectors only."""
+"""By method and path: the lowest role, and whether users of some connectors only are refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,14 +108,14 @@ class User:
 
     @property
     def sees_secrets(self) -> bool:
-        """Who writes configs sees them as they are; others see no value that may be a secret."""
+        """Whether the user sees the secrets in configs, as editors have to."""
         return self.role >= UserRole.EDITOR
 
     def has_connector(self, connector: str) -> bool:
         return any(fnmatchcase(connector, pattern) for pattern in self.connectors)
 
     def refusal(self, method: str, template: str, connector: str | None) -> str | None:
-        """Return why the user may not send a request, None if the user may.
+        """Return why the user may not send a request, None if allowed.
 
         `connector`: the one in the path, None without one.
         """
@@ -139,7 +139,7 @@ class User:
 
 
 def read_users(text: str, *, source: str) -> tuple[User, ...]:
-    """Return the users of a TOML text; ConfigException names `source`, user and fault."""
+    """Return the users of a TOML text; a ConfigException names `source`, user and fault."""
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -197,7 +197,7 @@ def token_hash(token: str) -> str:
 
 
 def is_password(given: str, written: str) -> bool:
-    """Return whether a password has the hash `scrypt:SALT:HASH`; takes tens of milliseconds."""
+    """Return whether a password matches `scrypt:SALT:HASH`; takes tens of milliseconds."""
     parts = _scrypt_parts(written)
     if parts is None:
         return False
@@ -260,7 +260,7 @@ def jaas_file(configured: str | None, environment: Mapping[str, str]) -> str:
     """Return the path of the JAAS file; raises ConfigException without one."""
     words = [word for name in _VARIABLES for word in _words(environment.get(name, ""))]
     options = [word for word in words if word.startswith(_OPTION)]
-    # Java reads `==` as: this file and no other one.
+    # In Java `==` means: this file and no other one.
     path = configured or next(iter(options), "").removeprefix(_OPTION).removeprefix("=")
     if not path:
         raise ConfigException(

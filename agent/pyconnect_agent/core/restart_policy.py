@@ -1,8 +1,8 @@
 """When failed work is restarted without an operator.
 
 No Kafka counterpart: Apache's worker leaves a FAILED task FAILED. A policy and a history are
-values; `after_failure` says whether and when the worker tries again. A failure that a restart does
-not cure (a configuration error, a missing authorization) leads to no restart.
+values; `after_failure` decides whether and when the worker tries again. A failure that a restart
+does not cure (a configuration error, a missing authorization) leads to no restart.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from zlib import crc32
 
 SPREAD = 0.2
-"""The share of a delay by which jitter makes it shorter or longer."""
+"""The largest share of a delay that jitter adds or takes away."""
 
 
 class RestartMode(Enum):
@@ -29,8 +29,8 @@ class RestartMode(Enum):
 class NoRestart(Enum):
     """Why failed work is not restarted.
 
-    POLICY: it is `never`. PERMANENT: a wrong setting or a missing right. KILLED: by a user. LIMIT:
-    too many attempts.
+    POLICY: the policy is `never`. PERMANENT: a wrong setting or a missing right. KILLED: by a user.
+    LIMIT: too many attempts.
     """
 
     POLICY = "policy"
@@ -55,13 +55,13 @@ class RestartPolicy:
 
         `jitter` in [0, 1); the wait is never longer than `backoff_max_ms`.
         """
-        # A shift beyond this is above every limit there is.
+        # 40 is enough: the shifted delay is above every possible limit.
         delay_ms = min(self.backoff_ms << min(failure - 1, 40), self.backoff_max_ms)
         spread = int(delay_ms * (1 - SPREAD + 2 * SPREAD * jitter))
         return min(spread, self.backoff_max_ms)
 
     def within(self, *, agents_only: bool) -> RestartPolicy:
-        """Return the policy as it is in a group of agents or in a mixed one: not AUTO."""
+        """Return the policy with AUTO replaced: on-failure in a group of agents, else never."""
         if self.mode is not RestartMode.AUTO:
             return self
         return replace(self, mode=RestartMode.ON_FAILURE if agents_only else RestartMode.NEVER)
@@ -71,9 +71,9 @@ class RestartPolicy:
 class Restarts:
     """The restarts of one connector instance or task since its worker got it; epoch ms.
 
-    `attempts`: when it was restarted, oldest first, since it was last stable and within the
-    window. `failures` in a row. `next_ms`: when the next restart is due. `ended`: why none
-    is due although it has failed. `running_since_ms`: None unless it runs. `total` is never reset.
+    `attempts`: the times of restarts, oldest first, since it was last stable and within the window.
+    `failures`: the number in a row. `next_ms`: when the next restart is due. `ended`: why none is
+    due after a failure. `running_since_ms`: None unless it runs. `total` is never reset.
     `trace`: of the last failure.
     """
 
@@ -97,9 +97,9 @@ def after_failure(
     jitter: float,
     no_restart: NoRestart | None = None,
 ) -> Restarts:
-    """Return the history with the next restart, or with the reason why it is not restarted.
+    """Return the history with the next restart, or with the reason against one.
 
-    `no_restart`: the reason of the failure itself.
+    `no_restart`: the reason that the failure itself gives.
     """
     known = settled(history, policy, now_ms)
     attempts = tuple(at_ms for at_ms in known.attempts if now_ms - at_ms < policy.window_ms)
@@ -133,7 +133,7 @@ def after_start(history: Restarts, now_ms: int) -> Restarts:
 
 
 def settled(history: Restarts, policy: RestartPolicy, now_ms: int) -> Restarts:
-    """Return the history without the failures before a stable time."""
+    """Return the history; after a stable time, without the failures before it."""
     since_ms = history.running_since_ms
     if since_ms is None or now_ms - since_ms < policy.stable_ms:
         return history
@@ -143,13 +143,13 @@ def settled(history: Restarts, policy: RestartPolicy, now_ms: int) -> Restarts:
 def jitter_of(worker_id: str, item: str, attempt: int) -> float:
     """Return a fraction in [0, 1) that differs between workers, tasks and attempts.
 
-    Its only use is that work which failed at one moment does not come back at one moment.
+    It spreads the restarts of work that failed at the same moment.
     """
     return crc32(f"{worker_id}/{item}/{attempt}".encode()) / 2**32
 
 
 def remark(history: Restarts, policy: RestartPolicy) -> str:
-    """Return the sentences that follow a trace; empty when the policy is `never`."""
+    """Return the sentences to append to a trace; empty when the policy is `never`."""
     match history.ended:
         case NoRestart.POLICY | NoRestart.KILLED:
             return ""
@@ -176,7 +176,7 @@ def remark(history: Restarts, policy: RestartPolicy) -> str:
 
 
 def _time(ms: int) -> str:
-    """Return the time in the largest unit without a rest."""
+    """Return the time in the largest unit that divides it."""
     units = (("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1))
     return next(f"{ms // size} {unit}" for unit, size in units if ms % size == 0)
 

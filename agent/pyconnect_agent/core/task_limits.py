@@ -1,4 +1,4 @@
-"""The share of its host that a task may use, and the share that it used.
+"""The limits of a task's memory and processor time, and its use of them.
 
 No Kafka counterpart: a JVM cannot account for one of its threads.
 """
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 CPU_WINDOW_MS = 60_000
-"""A task may use more than its share of the processor for a while, as after a restart."""
+"""For a shorter time a task may use more than its share of the processor, as after a restart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskLimits:
-    """None: no limit. `cpu_percent` of one processor: 150 is one and a half."""
+    """The limits of a task; None: no limit. `cpu_percent`: 150 is one and a half processors."""
 
     memory_bytes: int | None = None
     cpu_percent: int | None = None
@@ -33,7 +33,7 @@ NO_LIMITS = TaskLimits()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """Of one process at `at_ms`: resident bytes, and processor time since its start."""
+    """The use of one process at `at_ms`: resident bytes, and processor time since its start."""
 
     at_ms: int
     resident_bytes: int
@@ -41,13 +41,13 @@ class Use:
 
 
 class UseOverTime:
-    """The samples of one process, for its average use of the processor."""
+    """Samples of one process, for its average use of the processor."""
 
     def __init__(self) -> None:
         self._samples: deque[Use] = deque()
 
     def add(self, use: Use) -> None:
-        """Take a sample; samples come in the order of time."""
+        """Take a sample; samples come in order of time."""
         self._samples.append(use)
         while len(self._samples) > 2 and use.at_ms - self._samples[1].at_ms >= CPU_WINDOW_MS:
             self._samples.popleft()
@@ -58,7 +58,7 @@ class UseOverTime:
 
     @property
     def cpu_percent(self) -> float | None:
-        """Average over the window, or over the life of a younger process; None at first."""
+        """The average over the window, or over the life of a younger process; None at first."""
         if len(self._samples) < 2:
             return None
         first, last = self._samples[0], self._samples[-1]
@@ -72,7 +72,7 @@ class UseOverTime:
 
 
 def excess(limits: TaskLimits, use: UseOverTime) -> str | None:
-    """Return the trace of a task that is over a limit, None while it is not."""
+    """Return the trace for a task that is over a limit, otherwise None."""
     latest, cpu_percent = use.latest, use.cpu_percent
     if latest is None:
         return None

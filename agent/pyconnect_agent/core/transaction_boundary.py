@@ -4,8 +4,8 @@ Kafka: ExactlyOnceWorkerSourceTask.TransactionBoundaryManager and WorkerTransact
 boundary returns a decision and the sender carries it out. `now_ms` is any clock that does not go
 back.
 
-Threads: boundaries belong to the task's thread; `RequestedTransactions` may be called from any
-thread of the task, each call being one step of a dict or an attribute.
+Threads: boundaries belong to the task's thread. Any thread of the task may call
+`RequestedTransactions`: each call is one step of a dict or an attribute.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyconnect_api import ConnectException, SourceRecord, TransactionContext
 class Decision(Enum):
     """The next step for the open transaction.
 
-    ABORT drops its records, then commits their offsets in a transaction of their own.
+    ABORT drops the transaction's records, then commits their offsets in a separate transaction.
     """
 
     CONTINUE = auto()
@@ -28,32 +28,32 @@ class Decision(Enum):
 
 
 class BatchMark(Enum):
-    """In place of a record; None in its place is a mistake of the task."""
+    """The argument that means the whole batch; None in its place is an error of the task."""
 
     WHOLE = auto()
 
 
 class BoundaryPolicy(Protocol):
-    """`watches_records` False: `after_record` always says CONTINUE and need not be asked."""
+    """A boundary. `watches_records` False: calls of `after_record` always return CONTINUE."""
 
     watches_records: bool
 
     def begin(self, now_ms: int) -> None:
-        """The task begins or resumes polling."""
+        """Note that the task begins or resumes polling."""
         ...
 
     def after_record(self, record: SourceRecord) -> Decision:
-        """`record`, as the task made it, was handed to the producer or dropped."""
+        """Decide after `record`, as the task made it, was passed to the producer or dropped."""
         ...
 
     def after_batch(self, now_ms: int) -> Decision:
-        """Everything that one poll returned (maybe nothing) was handed over or dropped."""
+        """Decide after all records of one poll (maybe none) were passed on or dropped."""
         ...
 
     def before_rest(self, *, complete: bool) -> Decision:
-        """The task is paused or ends in order.
+        """Decide when the task is paused or ends in order.
 
-        `complete` is False when a part of the last batch was neither handed over nor dropped.
+        `complete` False: a part of the last batch was neither passed to the producer nor dropped.
         """
         ...
 
@@ -64,7 +64,7 @@ class PollBoundary:
     watches_records = False
 
     def begin(self, now_ms: int) -> None:
-        """Measure no time or size."""
+        """Do nothing: this boundary measures no time or size."""
 
     def after_record(self, record: SourceRecord) -> Decision:  # noqa: ARG002  not watched
         return Decision.CONTINUE
@@ -102,7 +102,7 @@ class RequestedTransactions(TransactionContext):
     def __init__(self) -> None:
         self._commit_batch = False
         self._abort_batch = False
-        # The record is kept too, so that its id is not given to another one.
+        # The record is kept too, so that no other one gets its id.
         self._commit_records: dict[int, SourceRecord] = {}
         self._abort_records: dict[int, SourceRecord] = {}
 
@@ -140,7 +140,7 @@ class RequestedTransactions(TransactionContext):
 
 
 class ConnectorBoundary:
-    """Transactions end where the task requests it; one that is open at the end is not committed."""
+    """The task requests the ends of transactions; one that is open at the end is not committed."""
 
     watches_records = True
 
@@ -148,7 +148,7 @@ class ConnectorBoundary:
         self._requested = requested
 
     def begin(self, now_ms: int) -> None:
-        """Measure no time or size."""
+        """Do nothing: this boundary measures no time or size."""
 
     def after_record(self, record: SourceRecord) -> Decision:
         return self._requested.take_record(record)
@@ -157,8 +157,8 @@ class ConnectorBoundary:
         return self._requested.take_batch()
 
     def before_rest(self, *, complete: bool) -> Decision:
-        # The connector's request is about the whole batch. It waits for the rest, which follows
-        # after a pause; at the end of the task the producer aborts the transaction.
+        # The connector's request is about the whole batch. It waits for the rest of the batch,
+        # which follows after a pause; at the end of the task the producer aborts the transaction.
         return self._requested.take_batch() if complete else Decision.CONTINUE
 
 

@@ -1,7 +1,7 @@
 """Membership in the `connect` group, for the herder's shell.
 
-A request of the herder to join becomes a join with its claims, and a completed join becomes a
-`Joined` event. As leader it assigns work from the newest config snapshot. Kafka: WorkerCoordinator.
+The herder's request to join becomes a join with its claims, and a completed join becomes a `Joined`
+event. As leader it assigns work from the newest config snapshot. Kafka: WorkerCoordinator.
 
 Threading: `request_rejoin`, `leave` on the event loop; listener methods on the group thread; hooks
 on Kafka's network thread. Each attribute of the next subscription has one writer: the group thread
@@ -61,7 +61,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupOptions:
-    """`worker_url`: the advertised one; `protocol`: the newest one that this worker offers."""
+    """Settings of a group. `worker_url`: the advertised one; `protocol`: the newest one offered."""
 
     membership: MembershipSettings
     worker_url: str
@@ -73,7 +73,7 @@ class GroupOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPorts:
-    """The worker's functions for the group. `post` may be called from any thread."""
+    """The worker's functions that the group calls. `post` may be called from any thread."""
 
     post: Callable[[Event], None]
     config_snapshot: Callable[[], ConfigSnapshot]
@@ -83,7 +83,7 @@ class GroupPorts:
 
 @dataclass(slots=True)
 class _Leadership:
-    """State of the network thread. `joined_with`: the snapshot of the latest subscription."""
+    """The leader's state, on the network thread. `joined_with`: of the latest subscription."""
 
     assignor: AssignorState = field(default_factory=AssignorState)
     joined_with: ConfigSnapshot = field(default_factory=ConfigSnapshot)
@@ -93,7 +93,7 @@ class _Leadership:
 
 
 class GroupMember(Protocol):
-    """Keeps the membership: `GroupThread`, or the one of a simulated group."""
+    """A member of the group: `GroupThread`, or a simulated one."""
 
     def start(self, timeout_ms: int) -> None: ...
     def confirmed_s(self) -> float | None: ...
@@ -118,7 +118,7 @@ class Clock(Protocol):
 
 
 class ConnectGroup:
-    """Implements `performer.Group`, and listener and hooks of the group thread."""
+    """The `performer.Group` of a distributed worker; also listener and hooks of its thread."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class ConnectGroup:
         """Do nothing: the coordinator numbers the generations."""
 
     def start(self) -> None:
-        """Connect to the brokers (blocks); RetriableKafkaError when none answers in time."""
+        """Connect to the brokers; blocks. RetriableKafkaError if none answers in time."""
         self._thread.start(self._options.open_timeout_ms)
 
     def stop(self, timeout_ms: int) -> None:
@@ -170,7 +170,7 @@ class ConnectGroup:
             assignment = decode_assignment(joined.assignment)
             protocol = ProtocolVersion.of_group_name(joined.protocol_name)
         except (ProtocolDecodeError, ValueError) as exc:
-            # The assignment is empty if the leader left this member out.
+            # A member that the leader left out gets an empty assignment.
             LOG.warning("assignment cannot be read; joining again", extra={"reason": str(exc)})
             self._ports.post(AssignmentUnreadable())
             return
@@ -243,8 +243,8 @@ class ConnectGroup:
         last = self._last
         allocation = None
         if last is not None and protocol is not ProtocolVersion.EAGER:
-            # Revocations are handled before any join; with them every subscription would have
-            # other metadata.
+            # All revocations are handled before a join. If kept, each subscription would have new
+            # metadata.
             allocation = replace(
                 last, version=protocol, assigned=self._owned, revoked=NO_WORK, agents_only=False
             )
@@ -264,7 +264,8 @@ def _subscription_of(member: str, data: bytes) -> Subscription:
     try:
         return decode_subscription(data)
     except ProtocolDecodeError as exc:
-        # It must not stop the leader. It gets work that it may not understand, and joins again.
+        # An unreadable subscription must not stop the leader. Its member gets work that it may not
+        # understand, and joins again.
         LOG.error("member cannot be understood", extra={"member": member, "reason": str(exc)})
         return Subscription(version=0, url="", config_offset=-1)
 
@@ -272,7 +273,7 @@ def _subscription_of(member: str, data: bytes) -> Subscription:
 def local_assignment(
     member_id: str, worker_url: str, snapshot: ConfigSnapshot, owned: Work
 ) -> Assignment:
-    """Assign everything that is configured, and revoke the rest."""
+    """Assign everything that is configured, and revoke all other owned work."""
     names = snapshot.connectors()
     configured = Work(names, tuple(task_id for name in names for task_id in snapshot.tasks(name)))
     return Assignment(
@@ -286,7 +287,7 @@ def local_assignment(
 
 
 class LocalGroup:
-    """Implements `performer.Group`. Lives on the event loop."""
+    """The `performer.Group` of a standalone worker. Lives on the event loop."""
 
     def __init__(self, worker_url: str, post: Callable[[Event], None]) -> None:
         self._worker_url = worker_url
@@ -294,10 +295,10 @@ class LocalGroup:
         self._generation = 0
 
     def start(self) -> None:
-        """Do nothing: there is no coordinator to find."""
+        """Do nothing: there is no coordinator."""
 
     def stop(self, timeout_ms: int) -> None:
-        """Do nothing: there is no other member to inform."""
+        """Do nothing: there is no other member."""
 
     def confirmed_s(self) -> float | None:
         return time.monotonic()
@@ -314,4 +315,4 @@ class LocalGroup:
         self._post(joined)
 
     def leave(self, reason: str) -> None:
-        """Do nothing: there is no other member to notice."""
+        """Do nothing: there is no other member."""

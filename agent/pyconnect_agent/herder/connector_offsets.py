@@ -29,7 +29,7 @@ LOG = logging.getLogger(__name__)
 
 
 class ConnectorOffsetReader:
-    """Reads offsets; on the event loop."""
+    """A reader of connectors' offsets; on the event loop."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class ConnectorOffsetReader:
         catalog: Catalog,
         may_have_own_topic: Callable[[ConnectorConfig], bool],
     ) -> None:
-        """`may_have_own_topic`: returns whether a source's raw config may name another topic."""
+        """`may_have_own_topic`: whether a source with this raw config may name another topic."""
         self._may_have_own_topic = may_have_own_topic
         self._store = store
         self._children = children
@@ -48,7 +48,7 @@ class ConnectorOffsetReader:
         self, connector: str, config: ConnectorConfig, timeout_ms: int
     ) -> Iterable[ConnectorOffset]:
         """Return an iterator over all partitions that have an offset. Raises InternalError."""
-        kind: PluginKind | None = None  # of a class that only a child may find
+        kind: PluginKind | None = None  # None if only a child process may find the class
         with suppress(PluginNotFoundError):
             name, version = config.get("connector.class"), config.get("connector.plugin.version")
             kind = self._catalog.connector(name or "", version_range=version).kind
@@ -82,7 +82,8 @@ class ConnectorOffsetReader:
             own: Mapping[bytes, bytes] = {}
             if self._may_have_own_topic(config):
                 own = await self._children.jobs.own_offsets(connector, config, timeout_ms)
-            # Read to the end first: Apache's worker may miss offsets that were just written.
+            # Read to the end first. Apache's worker does not, and may miss offsets that were just
+            # written.
             await asyncio.to_thread(self._store.read, (), timeout_ms)
             stored = await asyncio.to_thread(self._store.connector_entries, connector)
             return each_source_offset(

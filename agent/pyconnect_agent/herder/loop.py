@@ -1,4 +1,4 @@
-"""The one consumer of the herder's inbox: decide, perform, next.
+"""The one consumer of the herder's inbox: decide, perform the effects, take the next event.
 
 Kafka: DistributedHerder's thread, without its waits. Everything happens on the event loop; other
 threads post with `post_threadsafe`. A decision never waits. An effect that waits runs elsewhere,
@@ -32,7 +32,7 @@ from pyconnect_agent.stores.status import StatusStore
 
 
 class ChildEvents:
-    """Implements `children.ports.ChildListener`. `track_topics`: `topic.tracking.enable`."""
+    """A `children.ports.ChildListener` for the herder. `track_topics`: `topic.tracking.enable`."""
 
     def __init__(
         self,
@@ -54,8 +54,8 @@ class ChildEvents:
             kind, failed, changed = "connector", "connector has failed", "connector changed state"
         fields = {kind: str(item), "state": report.state.value}
         if report.state is State.FAILED:
-            # The line of the last cause: those of stacks begin with blanks, and after a kill the
-            # stacks are no cause.
+            # The line of the last cause. Lines of stacks begin with blanks, and the stacks after a
+            # kill are not causes.
             causes = (report.trace or "").partition(f"\n{STACKS_FOLLOW}")[0].splitlines()
             errors = [line for line in causes if line and not line[0].isspace()]
             LOG.error(failed, extra={**fields, "reason": errors[-1] if errors else ""})
@@ -79,17 +79,17 @@ class ChildEvents:
         self._post(on.ConfigExpired(connector=connector))
 
     def lease_expired(self) -> None:
-        # The group has removed this worker, or will do so: in both cases it joins again.
+        # The group has removed this worker, or will do so. In both cases the worker joins again.
         LOG.warning("this worker was frozen or without its group for too long; it joins again")
         self._post(on.MembershipLost())
 
 
 REPLY_GRACE_S = 5.0
-"""Time after the herder's own deadline until a client stops waiting for a herder that hangs."""
+"""The time after the herder's deadline for a request until its client stops waiting."""
 
 
 class UnansweredRequests:
-    """Posts each request with an id of its own, and hands its reply to the client."""
+    """The requests without a reply; each is posted with its own id."""
 
     def __init__(self, post: Callable[[on.Event], None], clock: WorkerClock) -> None:
         self._post = post
@@ -99,7 +99,7 @@ class UnansweredRequests:
         self._closed = False
 
     async def submit(self, request: Request, timeout_ms: int) -> Any:
-        """Return the reply; the type is the request's. Raises a RequestError."""
+        """Return the reply; the request defines its type. Raises a RequestError."""
         self.require_open()
         request_id = next(self._ids)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -120,7 +120,7 @@ class UnansweredRequests:
             del self._waiting[request_id]
 
     def replied(self, reply: Reply) -> None:
-        """Answer a request; a client that no longer waits is left out."""
+        """Answer a request; a client that no longer waits gets no answer."""
         future = self._waiting.get(reply.request_id)
         if future is None or future.done():
             return
@@ -139,7 +139,7 @@ class UnansweredRequests:
         self._closed = True
 
     def fail(self) -> None:
-        """Answer those that still wait: the herder does not run any more."""
+        """Answer the waiting requests with an error, because the herder does not run any more."""
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(InternalError(SHUTTING_DOWN))
@@ -148,7 +148,7 @@ class UnansweredRequests:
 LOG = logging.getLogger(__name__)
 
 EVENTS_BETWEEN_YIELDS = 100
-"""Maximum of events in one turn, so that a burst does not delay the REST layer."""
+"""The number of events after which other tasks, such as REST requests, may run."""
 
 IDLE_TICK_S = 1.0
 
@@ -156,11 +156,11 @@ Perform = Callable[[Effect], None]
 
 
 class HerderAbortedError(Exception):
-    """The herder decided that the worker cannot go on."""
+    """The herder has decided that the worker cannot go on."""
 
 
 class HerderLoop:
-    """Owns the herder's state. `perform` starts an effect and returns at once."""
+    """The owner of the herder's state. `perform` starts an effect and returns at once."""
 
     def __init__(
         self, state: HerderState, clock: WorkerClock, sampling: Sampling = DEFAULT_SAMPLING
@@ -174,7 +174,7 @@ class HerderLoop:
         self._ticked_ms = clock.now_ms()
 
     def alive(self, within_ms: int) -> bool:
-        """Return whether the loop ran within the time, with events or without; thread-safe."""
+        """Return whether the loop has run within the time, with or without events; thread-safe."""
         return self._clock.now_ms() - self._ticked_ms <= within_ms
 
     @property
@@ -187,19 +187,19 @@ class HerderLoop:
         self._posted.set()
 
     def post_threadsafe(self, event: Event) -> None:
-        """Do as `post` from another thread; events of one thread keep their order."""
+        """Post from another thread; events of one thread keep their order."""
         try:
             self._event_loop.call_soon_threadsafe(self.post, event)
         except RuntimeError:
-            # The event loop is closed: the worker has ended meanwhile.
+            # The event loop is closed, because the worker has ended.
             LOG.debug("event came after the end", extra={"event_kind": type(event).__name__})
 
     async def run(self, perform: Perform) -> None:
-        """Consume until cancelled. HerderAbortedError if the herder cannot continue."""
+        """Consume events until cancelled. HerderAbortedError if the worker cannot go on."""
         count = 0
         while True:
             while not self._inbox:
-                # `alive` stays up to date.
+                # An idle loop stays `alive`.
                 self._posted.clear()
                 self._ticked_ms = self._clock.now_ms()
                 with contextlib.suppress(TimeoutError):

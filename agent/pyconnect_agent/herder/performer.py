@@ -39,7 +39,7 @@ ConnectorType = Callable[[ConnectorConfig | None], str]
 
 
 class StatusView:
-    """Reads and cleans the status store."""
+    """A view of the status store, which also removes statuses without work."""
 
     def __init__(self, store: StatusStore, connector_type: ConnectorType) -> None:
         self._store = store
@@ -58,7 +58,7 @@ class StatusView:
         )
 
     def latest_generation(self) -> int:
-        """Return the latest generation of any status: new statuses must not look older."""
+        """Return the latest generation of all statuses, as new statuses must not be older."""
         store = self._store
         generations = [0]
         for name in store.connectors():
@@ -69,9 +69,9 @@ class StatusView:
         return max(generations)
 
     def clean(self, snapshot: ConfigSnapshot, revoked: Work) -> None:
-        """Tombstone statuses of what is not configured; tasks before their connector.
+        """Write tombstones for statuses of unconfigured work; tasks before their connector.
 
-        `revoked`: checked too, because its last statuses may not have been read yet.
+        `revoked`: included, because its last statuses may not have been read yet.
         """
         connectors = self._store.connectors() | frozenset(revoked.connectors)
         tasks = {name: set(self._store.tasks(name)) for name in connectors}
@@ -86,7 +86,7 @@ class StatusView:
             self._store.delete(name)
 
     def forget_topics(self, *connectors: str) -> None:
-        """Tombstone all active topics of connectors."""
+        """Write tombstones for all active topics of connectors."""
         for connector in connectors:
             for topic in self._store.topics(connector):
                 self._store.delete_topic(connector, topic)
@@ -100,14 +100,14 @@ IO_THREADS = 4
 
 E = TypeVar("E", bound=do.Effect)
 Entry = tuple[type[do.Effect], Callable[[Any], object]]
-"""A kind of effect, and the call that begins it; that of an awaited one returns a coroutine."""
+"""A kind of effect, and the call that begins it; for an awaited one it returns a coroutine."""
 
 
 class Group(Protocol):
     """The worker's membership; it posts `Joined` after a join. `start` and `stop` block.
 
-    `confirmed_s`: when, on the monotonic clock, the group has last confirmed that this worker is a
-    member, so that the work it was assigned may continue for a session; None: it is not a member.
+    `confirmed_s`: the last time, on the monotonic clock, at which the group confirmed that this
+    worker is a member. Assigned work may go on for a session from then. None: it is not a member.
     """
 
     def begin_after(self, generation: int) -> None: ...
@@ -122,8 +122,8 @@ class Group(Protocol):
 class Collaborators:
     """The parts of the worker that effects use.
 
-    `apply_logger_level`: namespace and level, on this worker. `send_task_configs` sends the
-    task configs of a connector to the leader at a URL; `request_fencing` asks the leader there
+    `apply_logger_level`: sets a namespace's level on this worker. `send_task_configs` sends the
+    task configs of a connector to the leader at a URL; `request_fencing` asks the leader at a URL
     (None: this worker) to fence the zombies of a connector.
     """
 
@@ -138,7 +138,7 @@ class Collaborators:
 
 
 class EffectPerformer:
-    """`perform` on the event loop; `close` after the last effect."""
+    """The performer of effects: `perform` on the event loop; `close` after the last effect."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class EffectPerformer:
         self.table = dict((*self._here(), *self._on_children(), *self._on_topics()))
 
     def perform(self, effect: do.Effect) -> None:
-        """Begin an effect; an event brings its result."""
+        """Begin an effect; for an awaited one, an event brings the result."""
         begun = self.table[type(effect)](effect)
         if isinstance(effect, do.Awaited):
             assert asyncio.iscoroutine(begun)
@@ -171,11 +171,11 @@ class EffectPerformer:
             task.add_done_callback(self._under_way.discard)
 
     def in_thread(self, call: Callable[[], Any]) -> Coroutine[Any, Any, Any]:
-        """Await a blocking call of a client of the herder in the pool."""
+        """Run a blocking call of a herder's client in the thread pool."""
         return _in_thread(self._io, call)
 
     async def close(self) -> None:
-        """Cancel effects under way; threads end when their call returns."""
+        """Cancel unfinished effects; threads end when their call returns."""
         for timer in self._timers:
             timer.cancel()
         for task in self._under_way:
@@ -292,7 +292,7 @@ class EffectPerformer:
         )
 
     def _snap(self, executor: Executor, kind: type[E], call: Callable[[E], None]) -> Entry:
-        """Answer with the snapshot that the tailing thread has published after the call."""
+        """Answer with the snapshot that the tailing thread has published by the end of the call."""
 
         def call_and_look(effect: E) -> ConfigSnapshot:
             call(effect)
@@ -301,7 +301,7 @@ class EffectPerformer:
         return kind, lambda effect: _in_thread(executor, partial(call_and_look, effect))
 
     def _claim_writes(self) -> None:
-        """Claim even if this worker has the privileges: another worker may have fenced it."""
+        """Claim the privileges, even if this worker has them: another worker may have fenced it."""
         self._to.config_store.relinquish_write_privileges()
         self._to.config_store.claim_write_privileges()
 

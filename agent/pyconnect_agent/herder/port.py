@@ -1,6 +1,6 @@
 """The interfaces of the herder and of the admin interface for the REST layer, and their clock.
 
-Called on the event loop only; nothing here blocks it.
+All functions are called on the event loop and do not block it.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from pyconnect_api.configdef import KeyInfo
 
 
 class WorkerAdmin(Protocol):
-    """One worker, as its operator sees it."""
+    """The view and the actions of one worker's operator."""
 
     async def about(self) -> dict[str, Any]:
-        """The document of `GET /agent`."""
+        """Return the document of `GET /agent`."""
         ...
 
     def config(self) -> tuple[EffectiveValue, ...]: ...
 
     async def children(self) -> list[dict[str, Any]]:
-        """One document per child process, sorted."""
+        """Return one document per child process, sorted."""
         ...
 
     def connectors(self) -> dict[str, Any]:
-        """The target state of each connector of the cluster, which no status shows."""
+        """Return the target state of each connector of the cluster, which no status shows."""
         ...
 
     async def metrics(self) -> tuple[Metric, ...]: ...
 
     def kill(self, task_id: ConnectorTaskId, *, force: bool) -> int | None:
-        """Begin to kill a task of this worker; return its pid, None without one.
+        """Begin to kill a task of this worker; return its pid, None if it has no process.
 
         NotFoundError for a task that does not exist, NotAssignedError for one that runs elsewhere
         (`target_url` None if its worker is not known), ConflictError for one that does not run.
@@ -56,27 +56,27 @@ class WorkerAdmin(Protocol):
         ...
 
     def logs(self, question: LogQuestion) -> dict[str, Any]:
-        """The document of `GET /agent/connectors/C/logs`; see `children.ports`."""
+        """Return the document of `GET /agent/connectors/C/logs`; see `children.ports`."""
         ...
 
     async def stacks(self, task_id: ConnectorTaskId) -> str:
-        """Return the stacks; errors as `kill`, and InternalError if the process shows none."""
+        """Return a task's stacks; errors as `kill`, and InternalError if the process shows none."""
         ...
 
     async def change_phase(self, phase: str, run_id: str, expected_sha256: str) -> dict[str, Any]:
-        """Write a phase to the worker's file; call `restart_for_phase` after the answer is sent.
+        """Write a phase to the worker's file; the caller answers, then calls `restart_for_phase`.
 
-        ForbiddenError unless the worker's properties allow it, ConflictError for another file or
-        run than expected, BadRequestError for a wrong phase or id.
+        ForbiddenError unless the worker's properties allow it, ConflictError for an unexpected
+        file or run, BadRequestError for a wrong phase or id.
         """
         ...
 
     def restart_for_phase(self) -> None:
-        """Restart the worker if the written phase is not in force."""
+        """Restart the worker if it does not run in the written phase."""
         ...
 
     async def acls(self, phase: str | None) -> dict[str, Any]:
-        """The document of `GET /agent/acls`; None: the worker's own phase.
+        """Return the document of `GET /agent/acls`; None: the worker's own phase.
 
         BadRequestError for a wrong phase, and for a standalone worker.
         """
@@ -88,13 +88,13 @@ class WorkerAdmin(Protocol):
 
 
 class Herder(Protocol):
-    """The distributed or standalone herder as its clients see it."""
+    """The distributed or standalone herder, for its clients."""
 
     async def submit(self, request: Request, *, timeout_ms: int) -> Any:
-        """Run a request in the herder's order; the result type is the request's.
+        """Run a request in the herder's order; the request defines the type of the result.
 
-        Raises a `core.errors.RequestError`; `RequestTimedOutError` (naming the stage) after
-        `timeout_ms`, when the operation may still take effect.
+        Raises a `core.errors.RequestError`; `RequestTimedOutError` (with the stage) after
+        `timeout_ms`: the operation may still take effect.
         """
         ...
 
@@ -111,12 +111,12 @@ class Herder(Protocol):
 
     @property
     def ready(self) -> bool:
-        """True from the end of the first full pass of the herder."""
+        """Whether the herder has completed its first full pass."""
         ...
 
     @property
     def stage(self) -> Stage | None:
-        """The current stage, else the last completed one; None before the first."""
+        """The current stage, or else the last completed one; None before the first."""
         ...
 
     @property
@@ -125,31 +125,31 @@ class Herder(Protocol):
     def server_info(self) -> ServerInfo: ...
 
     def connectors(self) -> tuple[str, ...]:
-        """Names in this worker's view of the config topic."""
+        """Return the connectors' names in this worker's view of the config topic."""
         ...
 
     def connector_configs(self) -> Mapping[str, ConnectorConfig]:
-        """Return raw configs by name, as `connectors`; a later change makes another mapping."""
+        """Return raw configs by name, as in `connectors`; a later change makes a new mapping."""
         ...
 
     def connector_status(self, connector: str) -> ConnectorStateInfo | None:
-        """Return a status from the status store, None if none is known. Tasks sorted by number."""
+        """Return a status from the status store, None if unknown. Tasks sorted by number."""
         ...
 
     def task_status(self, connector: str, task: int) -> Status | None: ...
 
     async def connector_info(self, connector: str) -> dict[str, Any] | None:
-        """Return ConnectorInfo as JSON, for `expand=info`, without the herder's queue."""
+        """Return ConnectorInfo as JSON, for `expand=info`, without a wait in the herder's queue."""
         ...
 
     def target_state(self, connector: str) -> TargetState | None:
-        """Return it from this worker's view of the config topic, None if none is known."""
+        """Return a target state from this worker's view of the config topic, None if unknown."""
         ...
 
     async def connector_offsets(
         self, connector: str, *, timeout_ms: int
     ) -> Iterable[ConnectorOffset]:
-        """Return an iterator over partitions with an offset (KIP-875); not for the event loop.
+        """Return an iterator over partitions with an offset (KIP-875); iterate in a thread.
 
         Raises NotFoundError, RequestTimedOutError or InternalError.
         """
@@ -164,7 +164,7 @@ class Herder(Protocol):
     def loggers(self) -> Mapping[str, LoggerLevel]: ...
 
     async def set_logger_level(self, namespace: str, level: str) -> tuple[str, ...]:
-        """Set a level on this worker only; return the names of changed loggers, sorted."""
+        """Set a level on this worker only; return the sorted names of changed loggers."""
         ...
 
     async def set_cluster_logger_level(self, namespace: str, level: str) -> None: ...
@@ -183,7 +183,7 @@ class Herder(Protocol):
 
 
 class WorkerClock:
-    """Thread-safe."""
+    """A clock in epoch milliseconds that never goes back. Thread-safe."""
 
     def __init__(self) -> None:
         self._offset_s = time.time() - time.monotonic()

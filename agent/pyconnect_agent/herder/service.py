@@ -1,8 +1,8 @@
 """The herder as a part of the worker: state, loop, effects, and the interface for its clients.
 
-Kafka: DistributedHerder and StandaloneHerder as `Herder`s. Life: `start` (stores, first join),
-`run` (until it fails or is cancelled), `drain` (answer all requests, stop the children, flush the
-statuses), `close`. All methods run on the event loop and do not block it.
+Kafka: DistributedHerder and StandaloneHerder as `Herder`s. Order of calls: `start` (stores, first
+join), `run` (until it fails or is cancelled), `drain` (answer all requests, stop the children,
+flush the statuses), `close`. All methods run on the event loop and do not block it.
 
 Requests to the leader are signed if the group's protocol says so (KIP-507; Kafka: the follower's
 half of DistributedHerder.publishConnectorTaskConfigs).
@@ -72,7 +72,7 @@ from pyconnect_api.configdef import KeyInfo
 
 
 class RequestSender(Protocol):
-    """Sends a request; raises a RequestError unless it succeeds."""
+    """A client that sends a request, and raises a RequestError unless it succeeds."""
 
     async def send(
         self,
@@ -88,7 +88,7 @@ LOG = logging.getLogger(__name__)
 
 LEAVE_TIMEOUT_MS = 5_000
 ALIVE_WITHIN_MS = 3_000
-"""Time without a turn after which the herder counts as hanging; idle, it turns once a second."""
+"""The herder counts as hanging after this time without a turn; an idle one turns once a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,12 +100,12 @@ class Stores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HerderOptions:
-    """The worker's part of the herder.
+    """The worker's settings for the herder.
 
-    `worker_url` ends with a slash. `permitted_algorithms`: None when internal requests need no
-    signature whatever the group agrees on. `track_topics`: `topic.tracking.enable`. `make_group`
-    None: a group of one. `sampling`: of its metrics. `may_have_own_offsets_topic`: asked with a
-    source's raw config.
+    `worker_url` ends with a slash. `permitted_algorithms`: None if internal requests need no
+    signature in any protocol of the group. `track_topics`: `topic.tracking.enable`. `make_group`
+    None: a group of one. `sampling`: of the herder's metrics. `may_have_own_offsets_topic`: called
+    with a source's raw config.
     """
 
     settings: HerderSettings
@@ -120,7 +120,7 @@ class HerderOptions:
 
 
 class HerderService:
-    """Implements `port.Herder`."""
+    """The `port.Herder` of a worker."""
 
     def __init__(
         self,
@@ -199,17 +199,17 @@ class HerderService:
         self._open.set()
 
     def confirmed_s(self) -> float | None:
-        """Return from when on children may work for one session timeout, as `Group` does."""
+        """Return the group's last confirmation: children may work for one session from then."""
         return self._group.confirmed_s()
 
     async def run(self) -> None:
-        """Decide until cancelled; HerderAbortedError when the worker cannot go on."""
+        """Handle events until cancelled; HerderAbortedError when the worker cannot go on."""
         await self._loop.run(self.performer.perform)
 
     async def drain(self, *, hurry: asyncio.Event) -> None:
-        """Answer every request, stop all work within its limits (at once with `hurry`)."""
+        """Answer every request and stop all work, within its limits or, with `hurry`, at once."""
         self._loop.post(on.Stopping())
-        # This also answers probes that wait until the worker is ready.
+        # This also answers probes that wait for a ready worker.
         self._open.set()
         stopping = asyncio.ensure_future(self._children.stop())
         hurried = asyncio.ensure_future(hurry.wait())
@@ -273,7 +273,7 @@ class HerderService:
 
     @property
     def snapshot(self) -> ConfigSnapshot:
-        """The herder's view of the config topic."""
+        """The herder's latest view of the config topic."""
         return self._loop.state.snapshot
 
     @property
@@ -340,7 +340,7 @@ class HerderService:
         return self._levels.set_level(namespace, level)
 
     async def set_cluster_logger_level(self, namespace: str, level: str) -> None:
-        """Write a level to the config topic; all workers, this one too, read and apply it."""
+        """Write a level to the config topic; all workers, including this one, read and apply it."""
         write = partial(self._stores.config.put_logger_level, namespace, level)
         await self.performer.in_thread(write)
 
@@ -378,7 +378,7 @@ class HerderService:
     async def _ask_leader(
         self, method: str, leader_url: str, connector: str, endpoint: str, body: bytes | None
     ) -> None:
-        """Send `/connectors/{connector}/{endpoint}`; the caller retries."""
+        """Send `/connectors/{connector}/{endpoint}` to the leader; the caller retries."""
         if self._group_signs() and self.snapshot.session_key is None:
             raise ServiceUnavailableError(
                 "No session key has been read from the config topic yet; the leader writes one"
@@ -389,7 +389,7 @@ class HerderService:
         await self._client.send(method, url, body=body, headers=headers)
 
     def _group_signs(self) -> bool:
-        """Return whether the protocol of the last join signs; before it, this worker's own."""
+        """Return whether the last join's protocol signs requests; before a join, this worker's."""
         membership = self._loop.state.membership
         if membership is None:
             return self._options.permitted_algorithms is not None

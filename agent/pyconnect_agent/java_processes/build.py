@@ -1,6 +1,6 @@
 """Compile the Java host: once when a wheel is built, or once into the user's cache.
 
-Layer: java; imports the standard library only, because the build of a wheel runs it too. Equal
+The module imports the standard library only, because the build of a wheel runs it too. Equal
 sources and an equal compiler give an identical jar.
 """
 
@@ -23,7 +23,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 class HostBuildError(Exception):
-    """The host cannot be compiled; the text says why and what to do."""
+    """The host cannot be compiled; the text has the reason and the remedy."""
 
 
 def built_host_jar() -> Path | None:
@@ -33,7 +33,7 @@ def built_host_jar() -> Path | None:
 
 
 def cached_host_jar(java: Path, kafka_jars: Sequence[str], cache: Path) -> Path:
-    """Return the jar for these sources, compiled into `cache` unless it is there.
+    """Return the jar for these sources, compiled into `cache` unless it is already there.
 
     Raises HostBuildError.
     """
@@ -60,7 +60,8 @@ def compile_host(java: Path, kafka_jars: Sequence[str], target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent) as work:
         classes = Path(work) / "classes"
         command = [
-            # A third of the time: the compiler does not run long enough for the optimising one.
+            # Only the first compiler, which takes a third of the time: the run is too short for the
+            # second.
             *(str(javac), "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC"),
             *("--release", str(LOWEST_JAVA), "-proc:none", "-nowarn"),
             *("-classpath", os.pathsep.join(kafka_jars)),

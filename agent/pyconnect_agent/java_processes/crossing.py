@@ -3,7 +3,7 @@
 `Crossing.java` is the other side, and each side may ask. A question is `[segment, schemas, rows]`:
 the number of the transformations, the text of each schema, and rows of
 
-| place | what                                                                             |
+| place | content                                                                          |
 |-------|----------------------------------------------------------------------------------|
 | 0 - 6 | topic, partition, key's schema, key, value's schema, value, timestamp            |
 | 7     | headers: name, schema, value                                                     |
@@ -11,9 +11,9 @@ the number of the transformations, the text of each schema, and rows of
 
 A schema is its place among the texts, or null. A struct is a list of its fields' values, a logical
 value is its base value. The answer is `[counts, schemas, outcomes]`. An outcome is null for a
-record that was dropped, true for one that is unchanged, the row of a changed one, or a map for one
-that failed. Counts are those of `Chain.takeCounts` in Java, null from Python. A value without a
-schema has in Java the type that JsonConverter would give to it: a whole number becomes a Long.
+dropped record, true for an unchanged record, the row of a changed record, or a map for a failed
+one. Counts are those of `Chain.takeCounts` in Java, null from Python. A value without a schema has
+in Java the type that JsonConverter would give to it: a whole number becomes a Long.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ _NO_SCHEMA: tuple[None, None] = (None, None)
 
 
 Failed: TypeAlias = Callable[[int, DataException], object]
-"""Returns what stands for a record, by its place, whose value does not cross."""
+"""Returns the substitute for the record at a place, whose value cannot cross."""
 
 
 class Crossing:
-    """Remembers the schemas of texts; for one thread."""
+    """Encodes and decodes records, and remembers the schemas of texts; for one thread."""
 
     def __init__(self) -> None:
         self._schemas: dict[str, tuple[Schema, _Decode]] = {}
@@ -84,7 +84,7 @@ class Crossing:
         return segment, records
 
     def watch(self, record: ConnectRecord) -> Callable[[], bool]:
-        """Return what tells whether a record that was decoded has stayed as it is."""
+        """Return a function that returns whether a decoded record is still unchanged."""
         changed, before = self._changed, _contents(record)
         changed.clear()
 
@@ -109,7 +109,7 @@ class Crossing:
         self, payload: bytes, originals: Sequence[ConnectRecord], failed: Failed
     ) -> tuple[Sequence[Sequence[float]], list[Any]]:
         """Return the counts and outcomes of an answer: records, None, and maps of failures."""
-        # Nobody asks what has changed in records that came back.
+        # Changes of records that came back do not matter.
         self._changed.clear()
         counts, texts, outcomes = msgspec.msgpack.decode(payload, strict=False)
         known = [self._schema(text) for text in texts]
@@ -126,7 +126,7 @@ class Crossing:
         return counts, outcomes
 
     def encode(self, first: object, rows: Sequence[object], failed: Failed) -> bytes:
-        """Return a question about records, or the answer of outcomes; `first`: its first member."""
+        """Return a question about records, or an answer of outcomes; `first`: its first member."""
         places: dict[str, int] = {}
 
         def place(schema: Schema | None) -> int | None:
@@ -193,12 +193,12 @@ def _fields(
 
 
 _Decode: TypeAlias = Callable[[Any], Any] | None
-"""Makes a value of one of MessagePack that is not null; None: it is the same."""
+"""Makes a value from MessagePack's, which is not null; None: both are the same."""
 _Known: TypeAlias = tuple[Schema | None, _Decode]
 
 
 class _Watched(Struct):
-    """A struct without lists and maps, which notes that it is changed."""
+    """A struct without lists and maps, which notes a change of itself."""
 
     __slots__ = ("_changed",)
     _changed: list[Struct]
@@ -215,9 +215,9 @@ def _is_flat(schema: Schema) -> bool:
 
 
 def _decoder(schema: Schema | None, changed: list[Struct]) -> _Decode:
-    """Return the decoding of a schema's values, which looks only at members that need it.
+    """Return the decoding of a schema's values, which visits only members that need it.
 
-    `changed` gets the structs that somebody changes.
+    `changed` gets the structs that are changed later.
     """
     if schema is None:
         return None
@@ -262,11 +262,14 @@ def _decoded(decode: _Decode, value: Any) -> Any:
 
 _PLAIN = frozenset({type(None), str, bool, float, bytes, int})
 _ALWAYS_CROSSES = _PLAIN - {int}
-"""Looked at first: the classes of a match are looked at one by one."""
+"""Checked first, as a match checks classes one by one."""
 
 
 def _to_plain(schema: Schema | None, value: Any) -> Any:
-    """Return a value of MessagePack. Raises DataException for one that it does not have."""
+    """Return a value as MessagePack has it.
+
+    Raises DataException for a value that it cannot hold.
+    """
     if type(value) in _ALWAYS_CROSSES:
         return value
     match value:
@@ -297,11 +300,11 @@ def _to_plain(schema: Schema | None, value: Any) -> Any:
 
 
 _LEAVES = _PLAIN | {Schema, _Watched}
-"""Classes of what is compared as a whole: it cannot be changed, or notes that it was."""
+"""Classes whose values are compared as a whole: they cannot change, or note a change."""
 
 
 def _contents(record: ConnectRecord) -> list[object]:
-    """Return all that a transformation can change in a record that it got."""
+    """Return all parts of a record that a transformation can change."""
     found: list[object] = [record.topic, record.kafka_partition, record.timestamp]
     found += record.key_schema, record.value_schema, record.key, record.value
     if record.has_headers:
@@ -312,7 +315,7 @@ def _contents(record: ConnectRecord) -> list[object]:
 
 def _with_members(values: Sequence[object]) -> list[object]:
     found = [len(values), *values]
-    # All at once: to look at each of the many plain values would take most of the crossing's time.
+    # One check for all: a check of each of the many plain values takes most of the crossing's time.
     if not _LEAVES.issuperset(map(type, values)):
         for each in values:
             if isinstance(each, dict):

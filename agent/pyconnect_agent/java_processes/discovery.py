@@ -1,9 +1,9 @@
 """Java plugins by their jars: from service files and class files, with versions as Java reports.
 
-Corresponds to ``Plugins.initLoaders`` of Kafka Connect and its modes of ``plugin.discovery``.
-Another process reads the archives; a Java process constructs the classes that were found to learn
-their versions, and its answers are kept by the digests of the jars. A location that cannot be used
-is left out and does not affect others.
+Kafka: `Plugins.initLoaders` and its modes of `plugin.discovery`. Another process reads the
+archives; a Java process constructs the classes that were found to learn their versions. Its answers
+are cached by the digests of the jars. A location that cannot be used is left out and does not
+affect others.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CACHE_FORMAT = "5"
 Answer: TypeAlias = Mapping[str, object]
 """Java's answer about a class, see `describe` of io.pyconnect.host.Questions."""
 Describe: TypeAlias = Callable[[str, Sequence[JavaClass]], Sequence[Answer]]
-"""Asks a Java with one Kafka, and returns an answer for each class. Raises ConnectException."""
+"""Asks Java with one Kafka, and returns an answer for each class. Raises ConnectException."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class _Candidates:
 
 
 class JavaDiscovery:
-    """Finds the plugins of a worker's locations. One mode of discovery, one cache."""
+    """Finds the plugins of a worker's locations, with one mode of discovery and one cache."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class JavaDiscovery:
         *,
         releases: str = "",
     ) -> None:
-        """`describe` asks Java for versions; `cache` is a directory that may not exist yet.
+        """Keep the parts: `describe` asks Java for versions; the directory `cache` may be missing.
 
         `installation_with` takes a Kafka as `PluginDesc` names it. `releases`: the worker's
         `agent.java.kafka.releases`.
@@ -111,7 +111,7 @@ class JavaDiscovery:
     def find(self, locations: Sequence[Path]) -> JavaPlugins:
         """Return the plugins of Kafka's own jars and of the locations on `plugin.path`.
 
-        Raises ConnectException when `hybrid_fail` refuses one.
+        Raises ConnectException when `hybrid_fail` refuses a plugin.
         """
         own = _Location(None, self._installation.kafka_jars)
         others = [_Location(path, class_path_of(path)) for path in locations]
@@ -159,7 +159,8 @@ class JavaDiscovery:
         for location, found in new.items():
             roles = _usable(found, answers.get(location, {}), problems[location])
             kept[location] = _Known(found.kafka, roles)
-            # The failure may not occur the next time, with another service or more memory.
+            # The failure may be temporary: another service or more memory may be there the next
+            # time.
             if not problems[location]:
                 self._keep(keys[location], _Known(found.kafka, roles))
         left_out += [problem for location in locations for problem in problems[location]]
@@ -168,8 +169,8 @@ class JavaDiscovery:
     def _kafka_of(self, location: _Location, scan: JarScan, problems: list[str]) -> str:
         """Return the Kafka of a location.
 
-        It is the one that a file names, else the usual one, else the newest that has all that the
-        location's classes need.
+        The Kafka is the one that a file names, else the usual one, else the newest that has all
+        that the location's classes need.
         """
         if location.path is None:
             return ""
@@ -190,7 +191,7 @@ class JavaDiscovery:
         return newest
 
     def _named_kafka(self, path: Path) -> str:
-        """Return what the worker's file, or one beside the jars, says of a location; or nothing."""
+        """Return the Kafka that the worker's file, or one beside the jars, names, or ""."""
         with suppress(FileNotFoundError, NotADirectoryError):
             named = kafka_of_location(self._releases, path.name)
             return named or (path / RELEASE_FILE).read_text(encoding="utf-8").strip()
@@ -304,9 +305,9 @@ class JavaDiscovery:
 
 
 def _usable(found: _Candidates, answers: Mapping[str, Answer], problems: list[str]) -> list[_Role]:
-    """Return the plugins among the classes; add to `problems` why others are not."""
+    """Return the plugins among the classes; add to `problems` why other classes are not plugins."""
     for name, answer in answers.items():
-        # A class without a constructor for a plugin is a base class.
+        # A class that cannot be constructed as a plugin is a base class.
         if "error" in answer and answer.get("constructible", True):
             problems.append(f"Java plugin {name} cannot be used: {answer['error']}")
     roles = []
@@ -318,7 +319,7 @@ def _usable(found: _Candidates, answers: Mapping[str, Answer], problems: list[st
         assert isinstance(bases, list)
         if kind in map(API_CLASSES.get, bases):
             version = answer["version"]
-            # The API's default says with a text that there is none.
+            # The API's default is a text for a missing version.
             told = None if version in (None, UNDEFINED) else str(version)
             roles.append(_Role(name, kind, told, (name, kind) in found.listed))
         else:

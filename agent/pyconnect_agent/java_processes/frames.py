@@ -1,8 +1,8 @@
 """The bytes between this process and a Java process.
 
-Pure. A frame is
+The module is pure. A frame is
 
-| bytes | what it is                                    |
+| bytes | content                                       |
 |-------|-----------------------------------------------|
 | 4     | length of the rest, little endian             |
 | 1     | kind                                          |
@@ -13,7 +13,7 @@ Payloads are JSON, except batches of records. These are a length, that many byte
 facts), and columns, little endian, one after the other. A column of values with variable length has
 first 32 bits for each value, then their bytes. From a source the 32 bits are the end offset,
 inverted for a null; for a sink they are the length, -1 for a null. If all values of such a column
-are null, the column is left out and the facts say so; for a sink they have the bytes of all values
+are null, the column is left out and the facts name it; for a sink they have the bytes of all values
 otherwise. The packed headers of a record are their number, then for each header the length of the
 name, the name, the length of the value (-1: null) and the value.
 
@@ -27,7 +27,7 @@ name, the name, the length of the value (-1: null) and the value.
 |                   | topic's place, partition (32 bits each), offset, timestamp (64 bits each)   |
 |                   | type of the timestamp (8 bits), key, value, headers                         |
 
-Source records are converted already, and decoded only when needed: for most of them only the
+Source records are already converted, and are decoded only when needed: for most of them only the
 columns are used.
 """
 
@@ -68,7 +68,7 @@ class FrameKind(IntEnum):
     STACKS = 11  # Python
     MBEANS = 12  # Python
     TRANSFORM = 13  # both: records for transformations on the other side
-    TRANSFORMED = 14  # both: the answer, what became of these records
+    TRANSFORMED = 14  # both: the answer, an outcome for each of these records
 
 
 def frame(kind: FrameKind, request_id: int, *parts: bytes) -> list[bytes]:
@@ -211,7 +211,7 @@ def unpack_headers(packed: bytes | None) -> Headers:
 
 
 class _Values(Sequence[bytes | None]):
-    """A column of values that are cut out when one is looked at; of offsets mostly the last."""
+    """A column of values that are cut out at their use; of offsets mostly only the last is used."""
 
     __slots__ = ("_data", "_ends")
 
@@ -235,7 +235,7 @@ class _Values(Sequence[bytes | None]):
 
 
 class _Columns:
-    """Reads the columns one after the other."""
+    """A reader of columns, one after the other."""
 
     def __init__(self, view: memoryview) -> None:
         self._view = view
@@ -278,7 +278,7 @@ def _mostly_equal(code: str, numbers: Sequence[int]) -> bytes:
 
 
 def _packed(code: str, numbers: Sequence[int]) -> bytes:
-    # Not an array, which takes twice as long for offsets and lengths.
+    # An array would take twice as long for offsets and lengths.
     return struct.pack(f"{len(numbers)}{code}", *numbers)
 
 
@@ -296,7 +296,7 @@ def _blob(values: Sequence[bytes | None]) -> tuple[bytes, bytes] | None:
 
 
 class JavaSourceRecord(SourceRecord):
-    """`number` counts a task's records. Key and value are bytes for Kafka.
+    """A record of a Java task; key and value are bytes for Kafka, `number` counts its records.
 
     `is_dropped`: by a transformation. `failure`: the report of a failed conversion, or None.
     """
@@ -309,7 +309,7 @@ class JavaSourceRecord(SourceRecord):
     failure: Mapping[str, Any] | None
 
     def __repr__(self) -> str:
-        """Return what Java shows of a record that failed, if the connector logs that."""
+        """Return Java's text of a failed record, if the connector logs it."""
         shown = None if self.failure is None else self.failure.get("record")
         return super().__repr__() if shown is None else str(shown)
 
@@ -317,7 +317,8 @@ class JavaSourceRecord(SourceRecord):
 class JavaSourceRecords(Sequence[SourceRecord]):
     """Records of a poll, in the columns of `SourceBatch`.
 
-    `numbers` are those of the records. `dropped` and `failures` are by places in this sequence.
+    `numbers` are those of the records. Keys of `dropped` and `failures` are places in this
+    sequence.
     """
 
     __slots__ = ("_made", "batch", "dropped", "failures", "numbers")

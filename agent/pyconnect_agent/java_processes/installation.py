@@ -1,7 +1,7 @@
 """The Java and the jars of Kafka with which plugins run.
 
-The Java of `agent.java.home`, of JAVA_HOME or on the path; Kafka's jars of `agent.java.kafka.home`,
-of KAFKA_HOME or, fetched once, those of the release that the agent speaks.
+The Java is that of `agent.java.home`, of JAVA_HOME or on the path. Kafka's jars are those of
+`agent.java.kafka.home`, of KAFKA_HOME or, fetched once, of the agent's release of Kafka Connect.
 """
 
 from __future__ import annotations
@@ -37,18 +37,19 @@ LOG = logging.getLogger(__name__)
 JAVA_HOME_KEY = "agent.java.home"
 KAFKA_HOME_KEY = "agent.java.kafka.home"
 RELEASE_FILE = "kafka.release"
-"""In the directory of a plugin location: a release of Kafka, or the directory of one."""
+"""A file in the directory of a plugin location: a release of Kafka, or the directory of one."""
 _OF_LOCATIONS = f"{KAFKA_RELEASES} or the location's file {RELEASE_FILE}"
 FETCH_MODULE = "pyconnect_sandbox.jars"
-"""Fills the cache of Kafka's jars; a program, because the agent does not import the CLI."""
+"""The program that fills the cache of Kafka's jars, because the agent does not import the CLI."""
 FETCH_TIMEOUT_S = 600.0
 
 _NEEDED = ("connect-api", "connect-json", "connect-runtime", "connect-transforms", "kafka-clients")
 _LOGGERS = re.compile(r"(log4j-slf4j|log4j-core|slf4j-reload4j|slf4j-log4j|logback-classic)")
 """Kafka's log back ends, which the host replaces."""
 _FIRST = re.compile(r"(connect-|kafka-clients|jackson-(core|databind|annotations)|slf4j-api)")
-"""Jars of classes that all processes load: to find one, Java opens each jar before its own, and
-keeps the jar's directory in memory."""
+"""Jars of classes that all processes load. To find a class, Java opens each jar before its own, and
+keeps that jar's directory in memory.
+"""
 
 
 def find_installation(
@@ -89,7 +90,7 @@ def find_installation(
         host_jar = str(built_host_jar() or cached_host_jar(java, kafka_jars, java_cache()))
     except (HostBuildError, OSError) as error:
         raise ConnectException(f"Java plugins cannot run: {error}") from error
-    # Java ignores an archive that extends another archive of Java's own than the one it has now.
+    # Java ignores an archive that extends another archive of its own classes than the present one.
     own_archive = java.parents[1] / "lib" / "server" / "classes.jsa"
     digest = hashlib.sha256()
     for file in (java, *([own_archive] if own_archive.exists() else ()), host_jar, *kafka_jars):
@@ -146,7 +147,7 @@ def _new_enough(java: Path, source: str) -> Path:
 def _fetched_libs(
     version: str, environment: Mapping[str, str], fetch_by: Path | None, keys: str
 ) -> Path:
-    """Return the directory of a release's jars; with a Java, `fetch_by`, they are fetched."""
+    """Return the directory of a release's jars; with a Java, `fetch_by`, fetch missing jars."""
     directory = user_cache_path("pyconnect") / "kafka" / version
     if not _is_complete(directory) and fetch_by is not None:
         LOG.info("Kafka's jars are fetched, once", extra={"release": version})

@@ -1,11 +1,11 @@
 """Reads the jars of locations in a process of its own.
 
-Kafka's jars alone have 14,000 entries; a worker that had read them would keep 12 MB.
+Kafka's jars alone have 14,000 entries, which would take 12 MB of the worker's memory.
 
 Service files are read as ``java.util.ServiceLoader`` does (``ServiceLoaderScanner`` of Kafka
-Connect), classes by what they extend and implement (``ReflectionScanner``). Classes that exist only
-in a multi-release jar's directory for one Java, or in a jar that a manifest names, are not found by
-what they extend.
+Connect), classes are found by the types that they extend and implement (``ReflectionScanner``).
+Classes that exist only in a multi-release jar's directory for one Java, or in a jar that a manifest
+names, are not found in the second way.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ class JarContents(OpenClassPath):
         """
         heads: dict[str, ClassHead] = {}
         for head in self._class_heads():
-            heads.setdefault(head.name, head)  # the first one is the one that Java loads
+            heads.setdefault(head.name, head)  # Java loads the first one
         known: dict[str, frozenset[str]] = {name: frozenset({name}) for name in _FOUND_BY_CLASS}
 
         def types_of(name: str) -> frozenset[str]:
             if name not in known:
-                # Ends the recursion for a class that claims to extend itself.
+                # Ends the recursion for a class that names itself as its base class.
                 known[name] = frozenset()
                 head = heads.get(name) or api.class_head(name)
                 parents = head.parents if head and head.is_public else ()
@@ -123,9 +123,9 @@ MODULE = "pyconnect_agent.java_processes.jar_scan"
 
 
 class ClassPath(NamedTuple):
-    """A location's entries; `by_classes`: plugins without a service file are looked for too.
+    """A location's entries; `by_classes`: plugins without a service file are searched too.
 
-    `of_kafka`: they are Kafka's own.
+    `of_kafka`: the entries are Kafka's own.
     """
 
     entries: tuple[str, ...]
@@ -135,7 +135,7 @@ class ClassPath(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JarScan:
-    """Classes by service files and by what they extend; `problems` name what was unreadable.
+    """Classes by service files and by their base types; `problems` name unreadable files.
 
     `releases`: the releases of Kafka that have all that the classes need.
     """
@@ -175,12 +175,12 @@ def scan(class_paths: Iterable[ClassPath], kafka_jars: Sequence[str]) -> list[Ja
 
 
 def to_input(class_paths: Sequence[ClassPath], kafka_jars: Sequence[str]) -> str:
-    """Return what the process reads from standard input."""
+    """Return the text that the process reads from standard input."""
     return json.dumps([class_paths, kafka_jars])
 
 
 def from_output(line: str) -> list[JarScan]:
-    """Return what the process has printed."""
+    """Return the result in the output of the process."""
     return [
         JarScan(
             listed=_found(listed),
@@ -201,7 +201,7 @@ def _texts(classes: Found) -> list[tuple[str, str]]:
 
 
 def main(given: TextIO, result: TextIO) -> None:
-    """Scan what `given` names, and write a line of JSON."""
+    """Scan the class paths in `given`, and write a line of JSON."""
     class_paths, kafka_jars = json.load(given)
     paths = (ClassPath(tuple(entries), *wanted) for entries, *wanted in class_paths)
     found = [

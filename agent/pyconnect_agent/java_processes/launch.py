@@ -1,11 +1,11 @@
 """The Java, jars and options of a Java process, and its directory for temporary files.
 
-Neither `deleteOnExit` nor shutdown hooks run at the ends of these processes, so each has a
-directory of its own, which is removed with it. Both the Java process and the one that started it
-hold a lock on it. When both were killed, the worker or the next process finds the directory without
-a lock and removes it.
+Neither `deleteOnExit` nor shutdown hooks run at the end of these processes, so each has a directory
+of its own, which is removed with it. Both the Java process and the process that started it hold a
+lock on it. When both were killed, the worker or the next process finds the directory without a lock
+and removes it.
 
-Memory and options: the worker's file sets the usual values and the largest heap that a connector
+The worker's file sets the usual values of memory and options, and the largest heap that a connector
 may have.
 """
 
@@ -34,27 +34,30 @@ from pyconnect_agent.core.config.agent_keys import (
 from pyconnect_api import ConfigException
 
 INITIAL_HEAP = "18m"
-"""Java's own choice depends on the machine, and Java uses all of it before it collects garbage."""
+"""Set because Java's own choice depends on the machine, and Java uses all of it before it
+collects.
+"""
 SERIAL = (
     "-XX:+UseSerialGC",
     "-XX:NewSize=6m",
     "-XX:MaxNewSize=16m",
     "-XX:MinHeapFreeRatio=60",
 )
-"""Java's own young generation would be a third of the largest heap, which then lacks in the old one
-for records. One of 6 MiB grows with the heap up to 16. With Java's own free ratio of 40, the heap
-of a task that queues records is collected twice as often."""
+"""Java's own young generation would be a third of the largest heap, which the old generation then
+lacks for records. One of 6 MiB grows with the heap up to 16. With Java's own free ratio of 40, the
+heap of a task that queues records is collected twice as often.
+"""
 CONNECTOR_INITIAL_HEAP = "6m"
 CONNECTOR_SERIAL = ("-XX:+UseSerialGC", "-Xmn2m")
-"""A connector itself has no records."""
+"""The options for a connector itself, which has no records."""
 
 TEMPORARY = "-Djava.io.tmpdir="
 _JMX = "com.sun.management.jmxremote"
 _OPTION_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
-"""Java reads further options from them."""
+"""Variables from which Java reads further options."""
 
 UNKNOWN_VERSION = "undefined"
-"""Of a class that no list of plugins has."""
+"""The version of a class that is in no list of plugins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +95,10 @@ class JavaInstallation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaOptions:
-    """`heap` and `initial_heap`: the values of `-Xmx` and `-Xms`.
+    """Options of a Java process; `heap` and `initial_heap`: the values of `-Xmx` and `-Xms`.
 
     `heap_key`: the key of a configuration that sets the heap, "" without one. `quick`: a
-    short-lived process, without optimised code. `environment`: beside this process's.
+    short-lived process, without optimised code. `environment`: variables added to this process's.
     """
 
     heap: str = DEFAULT_HEAP
@@ -112,11 +115,11 @@ class JavaOptions:
             "-XX:+ExitOnOutOfMemoryError",
             "-XX:+DisplayVMOutputToStderr",
             "-Djava.awt.headless=true",
-            # Log4j would warn that a plugin's copy and the host both write the log.
+            # Otherwise Log4j would warn that a plugin's copy and the host both write the log.
             "-Dlog4j2.StatusLogger.level=ERROR",
-            # The compiler took 12 MiB more for recursive methods, such as those that write JSON.
+            # For recursive methods, such as those that write JSON, the compiler took 12 MiB more.
             "-XX:MaxRecursiveInlineLevel=0",
-            # Half of the usual: to compile takes a third less, what is compiled is as quick.
+            # Half of the usual: compiling takes a third less, and the compiled code is as quick.
             "-XX:FreqInlineSize=150",
             *(("-XX:TieredStopAtLevel=1",) if self.quick else ()),
             f"-Xms{self.initial_heap}",
@@ -125,7 +128,7 @@ class JavaOptions:
         )
 
     def temporary_base(self) -> Path:
-        """Return the directory in which the process's own one for temporary files is made."""
+        """Return the directory in which the process's temporary directory is made."""
         given = [each.partition("=")[2] for each in self.options if each.startswith(TEMPORARY)]
         return Path(given[-1] if given else tempfile.gettempdir())
 
@@ -154,12 +157,12 @@ TEMPORARY_PREFIX = "pyconnect-java-"
 
 
 class TemporaryDirectory:
-    """A new directory that only this user can read; `descriptor` carries the lock."""
+    """A new directory that only this user can read; `descriptor` holds the lock."""
 
     def __init__(self, base: Path) -> None:
-        """Make it in `base`. Raises OSError."""
+        """Make the directory in `base`. Raises OSError."""
         while True:
-            # Another process may take it for a leftover until it is locked.
+            # Another process may remove the directory as a leftover until it is locked.
             self.path = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX, dir=base))
             try:
                 self.descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
@@ -170,7 +173,7 @@ class TemporaryDirectory:
             os.close(self.descriptor)
 
     def remove(self) -> None:
-        """Remove it with all that is in it; later calls have no effect."""
+        """Remove the directory with its content; later calls have no effect."""
         descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
             shutil.rmtree(self.path, ignore_errors=True)
@@ -217,8 +220,8 @@ def java_options(
 
     `shared`: of a process for several, which has the largest heap unless a key sets one.
 
-    A connector's own options are properties (-Dname=value): others could run programs, and those of
-    JMX open a port by which code can be loaded. Raises ConfigException.
+    A connector's own options must be properties (-Dname=value): others could run programs, and
+    those of JMX open a port by which code can be loaded. Raises ConfigException.
     """
     usual = {key: worker.get(key) or default for key, default in _DEFAULTS.items()}
     initial_heap = INITIAL_HEAP

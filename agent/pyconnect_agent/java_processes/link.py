@@ -1,7 +1,7 @@
 """Calls, questions and batches between this process and a Java process.
 
 One thread reads frames; another answers questions of the Java process one after the other, because
-an answer may take time. Calls may be made from any thread.
+an answer may take time. Any thread may make calls.
 
 Exceptions of Java code become exceptions of the Python API with the same meaning:
 
@@ -42,7 +42,7 @@ from pyconnect_api import (
 
 
 class JavaFailure(Exception):
-    """`java_trace`: the exception as Java prints it; `java_class`: its class."""
+    """An exception of Java; `java_trace`: its text as Java prints it; `java_class`: its class."""
 
     java_class = "java.lang.Exception"
     java_trace = ""
@@ -73,7 +73,7 @@ class JavaUnsupportedError(JavaFailure, NotImplementedError):
 
 
 class JavaPluginError(JavaFailure):
-    """An exception that Kafka Connect does not know."""
+    """An exception that is not one of Kafka Connect's."""
 
 
 _KINDS: Mapping[str, type[JavaFailure]] = {
@@ -91,7 +91,7 @@ def java_error(described: Mapping[str, Any]) -> JavaFailure:
     error = _KINDS.get(described["kind"], JavaPluginError)(described["message"] or "")
     error.java_class = described["class"]
     error.java_trace = described["trace"]
-    # A logger of the error prints it.
+    # A logger of the error prints its notes.
     error.add_note(described["trace"])
     return error
 
@@ -108,9 +108,9 @@ _LEVELS = {
 }
 CLOSE_TIMEOUT_S = 5.0
 MBEANS_TIMEOUT_S = 0.5
-"""Less than the worker waits for the figures of a task, which come with these."""
+"""Less than the worker waits for the figures of a task, which these are part of."""
 STACKS_TIMEOUT_S = 0.8
-"""Less than the worker waits for the stacks of a task, which come with these."""
+"""Less than the worker waits for the stacks of a task, which these are part of."""
 
 Answer: TypeAlias = Callable[[Mapping[str, Any]], object]
 """Answers a question of the Java process with a value of JSON; may raise any exception."""
@@ -155,9 +155,9 @@ class JavaLink:
         return self.answer(self.send(FrameKind.JOB, json_bytes(job)))
 
     def call(self, method: str, **arguments: Any) -> Any:
-        """Call Java code and return what it returns.
+        """Call Java code and return its result.
 
-        Raises what it throws (`errors`), and ConnectException once the process is gone.
+        Raises the exception that Java throws, and ConnectException once the process is gone.
         """
         return self.answer(self.send(FrameKind.CALL, json_bytes({"method": method, **arguments})))
 
@@ -173,7 +173,7 @@ class JavaLink:
         self._send(kind, 0, *parts)
 
     def send(self, kind: FrameKind, *parts: bytes) -> Future[Any]:
-        """Send a frame and return the future of its answer: a map, of records their bytes."""
+        """Send a frame and return the future of its answer: a map, or bytes for records."""
         call: Future[Any] = Future()
         request_id = next(self._ids)
         with self._end_lock:
@@ -189,7 +189,7 @@ class JavaLink:
             self.tell(FrameKind.LEVELS, json_bytes(levels))
 
     def stacks(self) -> str:
-        """Return the stacks of Java's threads, or why they cannot be had."""
+        """Return the stacks of Java's threads, or the reason why they are missing."""
         found: Future[str] = Future()
 
         def ask() -> None:
@@ -198,7 +198,7 @@ class JavaLink:
             except ConnectException as ended:
                 found.set_result(f"{ended}\n")
 
-        # A process that is frozen may not even take the question.
+        # Sending may block too, if the process is frozen.
         long_lived.Thread("java-stacks", ask, on_death=found.set_exception).start()
         try:
             return found.result(STACKS_TIMEOUT_S)
@@ -210,9 +210,9 @@ class JavaLink:
             )
 
     def mbeans(self) -> Sequence[Sequence[Any]]:
-        """Return the numbers of the plugins' MBeans (`MBeans.java`); none without an answer soon.
+        """Return the numbers of the plugins' MBeans (`MBeans.java`); empty without a quick answer.
 
-        Nor while an earlier question waits, of a process that is frozen.
+        The result is also empty while a frozen process has not answered an earlier question.
         """
         if self._asks_for_mbeans:
             return ()
@@ -236,7 +236,7 @@ class JavaLink:
         return self._end is not None
 
     def ended(self) -> ConnectException:
-        """Return why the process is gone; waits until it is."""
+        """Return the reason why the process is gone; waits until it is."""
         self._gone.wait()
         return self._ended()
 
@@ -258,14 +258,14 @@ class JavaLink:
             self.close()
 
     def _ended(self) -> ConnectException:
-        # A new one for each: traces grow where exceptions are raised.
+        # A new exception for each caller, as traces grow where exceptions are raised.
         return ConnectException(str(self._end))
 
     def _send(self, kind: FrameKind, request_id: int, *parts: bytes) -> None:
         try:
             pieces = frame(kind, request_id, *parts)
             with self._write_lock:
-                # At once, as each write would wake the Java process.
+                # One call for all pieces, as each write would wake the Java process.
                 sent = self._socket.sendmsg(pieces)
                 for piece in pieces:
                     if sent < len(piece):
@@ -274,7 +274,7 @@ class JavaLink:
         except OSError:
             raise self.ended() from None
 
-    # The thread that reads
+    # The methods below run on the thread that reads.
 
     def _read(self) -> None:
         with (
@@ -315,7 +315,7 @@ class JavaLink:
                 line = from_json(payload)
                 logger, level = logging.getLogger(line["logger"]), _LEVELS[line["level"]]
                 if logger.isEnabledFor(level):
-                    # A trace is shown below the line, as one of Python is.
+                    # The log shows the trace below the line, as for a trace of Python.
                     text, trace = (line["message"],), line.get("trace")
                     logger.handle(
                         logger.makeRecord(logger.name, level, "", 0, "%s", text, None, sinfo=trace)
@@ -323,7 +323,7 @@ class JavaLink:
             case _:
                 self._questions.put((request_id, from_json(payload)))
 
-    # The thread that answers
+    # The methods below run on the thread that answers.
 
     def _answer_all(self) -> None:
         while (question := self._questions.get()) is not None:

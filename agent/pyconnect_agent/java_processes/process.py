@@ -5,8 +5,8 @@ not get between the frames; this output arrives as lines. The process ends with 
 at the end of the socket, and if it cannot (it is stopped, or out of memory) the kernel kills it.
 One thread reads the output, another waits for the end of the process.
 
-Why a process has ended is in traces and answers. The virtual machine says on its output which
-memory was exhausted, and which of its options it refuses; its exit codes alone do not.
+Traces and answers have the reason why a process has ended. The virtual machine prints which memory
+was exhausted, and which of its options it refuses; its exit codes alone do not show that.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ EXIT_OUT_OF_MEMORY = 3
 EXIT_HOST_FAILED = 70
 """The exit code with which the host ends the process when one of its threads fails."""
 EXIT_STUCK = 76
-"""The exit code of a shared process when what it began for a process that is gone goes on."""
+"""The exit code of a shared process in which work for an ended process does not stop."""
 _EXIT_REFUSED = 1
 _EXITS_AT_A_PORT = (_EXIT_REFUSED, 2, -Signals.SIGABRT)
 
 _OUT_OF_MEMORY = "Terminating due to java.lang.OutOfMemoryError: "
 _NO_VM = "Error occurred during initialization of VM"
-"""What Java prints before the reason."""
+"""The text that Java prints before the reason."""
 _REFUSED = "Error: Could not create the Java Virtual Machine"
-"""What Java prints after the option that it refuses."""
+"""The text that Java prints after the option that it refuses."""
 _HEAP = ("Java heap space", "GC overhead limit exceeded")
 _OTHER_MEMORY = {
     "Metaspace": (
@@ -131,23 +131,27 @@ SOCKET_BUFFER_BYTES = 1 << 20
 LINE_BYTES = 8_192
 LAST_LINES = 20
 OUTPUT_WAIT_S = 1.0
-"""How long the end of the output is awaited: a program that a plugin has started may hold it."""
+"""How long to wait for the end of the output, which a program that a plugin has started may
+hold.
+"""
 
 PROVEN_OPTIONS = (
-    # At another address in each process, all pages of an archive would be copied and changed.
+    # At a different address in each process, all pages of an archive would be copied and changed.
     "-XX:+UnlockDiagnosticVMOptions",
     "-XX:ArchiveRelocationMode=0",
     "-Xlog:cds*=off",
-    # Memory that the compiler has used and freed would remain with the process.
+    # Otherwise the process would keep memory that the compiler has used and freed.
     "-XX:TrimNativeHeapInterval=2000",
 )
-"""Used with an archive only: a Java that has written one knows them, an older one may not."""
+"""Options for use with an archive only: a Java that has written one knows them, an older one
+may not.
+"""
 
 _PR_SET_PDEATHSIG = 1
 _ESCAPES = str.maketrans(
     {"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f"}
 )
-"""Of Java's files of arguments."""
+"""The escapes in Java's files of arguments."""
 
 
 class JavaProcess:
@@ -159,7 +163,7 @@ class JavaProcess:
         options: JavaOptions,
         archive_options: tuple[str, ...] = (),
     ) -> None:
-        """Start it. Raises ConnectException if the program does not exist.
+        """Start the process. Raises ConnectException if the program does not exist.
 
         `archive_options` replace those that map the archive of classes.
         """
@@ -200,7 +204,7 @@ class JavaProcess:
         return self._process.pid
 
     def kill(self) -> None:
-        """End it at once, and wait until it is gone."""
+        """End the process at once, and wait until it is gone."""
         self._process.kill()
         self._process.wait()
         with contextlib.suppress(OSError):
@@ -208,7 +212,7 @@ class JavaProcess:
         self._temporary.remove()
 
     def wait(self, timeout_s: float) -> bool:
-        """Return whether it has ended within the time."""
+        """Return whether the process has ended within the time."""
         try:
             self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -241,7 +245,7 @@ class JavaProcess:
 
 
 def without_jmx(options: JavaOptions) -> JavaOptions:
-    """Return the options without those of JMX's ports; what is left out is logged."""
+    """Return the options without those of JMX's ports; log those that are left out."""
     options, dropped = options.without_jmx()
     if dropped:
         LOG.warning(
@@ -261,10 +265,10 @@ def spawn(
     pass_fds: tuple[int, ...] = (),
     **how: Any,
 ) -> subprocess.Popen[bytes]:
-    """Start the host; `how`: as for Popen. Raises ConnectException if there is no such Java."""
+    """Start the host; `how`: as for Popen. Raises ConnectException if the Java does not exist."""
     archive = installation.archive
     if not archive_options and archive and Path(archive).exists():
-        # Java ignores one that does not fit.
+        # Java ignores an archive that does not fit.
         archive_options = (f"-XX:SharedArchiveFile={archive}", *PROVEN_OPTIONS)
     command = [installation.java, *archive_options]
     main = ["-cp", installation.class_path, MAIN_CLASS, *arguments]
@@ -286,7 +290,7 @@ def spawn(
 def _hidden(arguments: Sequence[str]) -> Iterator[tuple[list[str], tuple[int, ...]]]:
     """Move properties to a file of arguments: all users can read a command line.
 
-    Yields the arguments and the descriptors that they need. Where there are no files in memory,
+    Yields the arguments and the descriptors that they need. On systems without files in memory,
     properties stay on the command line.
     """
     if not hasattr(os, "memfd_create"):
@@ -303,7 +307,7 @@ def _hidden(arguments: Sequence[str]) -> Iterator[tuple[list[str], tuple[int, ..
 def preparation(*, dies_with_parent: bool) -> Callable[[], None]:
     """Return the function that runs in the new process before its program.
 
-    Signals are ignored that a service manager sends to all processes of the worker. With
+    The function ignores signals that a service manager sends to all processes of the worker. With
     `dies_with_parent`, Linux kills the process when the thread that has started it ends.
     """
     libc = ctypes.CDLL(None) if dies_with_parent and sys.platform == "linux" else None

@@ -1,12 +1,12 @@
 """A Java process that answers questions about classes of plugins and starts none of them.
 
-The process is started with the first question, and compiles little because it ends after its
+The process is started with the first question. It compiles little code, because it ends after its
 answers.
 
 Such a process also makes the archive of Kafka's classes and the host's, which Java processes map
 into memory: once for each combination of Java, jars and host, by the worker that first looks for
-Java plugins. Two workers may make it at the same time: the last one counts. A Java that cannot make
-or map it loads the classes from the jars.
+Java plugins. Two workers may make it at the same time: the last archive stays. A Java that cannot
+make or map it loads the classes from the jars.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class JavaQuestions:
         *,
         locations: Callable[[], Sequence[object]] = tuple,
     ) -> None:
-        """`installation` and `locations` (see `Loaders.java`) are called for the first question."""
+        """Keep `installation` and `locations` (see `Loaders.java`), used at the first question."""
         self._installation = installation
         self._options = replace(options, quick=True)
         self._locations = locations
@@ -85,7 +85,7 @@ class JavaQuestions:
     def forget(self) -> bool:
         """Let the process drop the instances of plugins, which may hold values of a config.
 
-        Return whether there is a process that has done so.
+        Returns False if there is no process, or if it failed to.
         """
         if self._link is None:
             return False
@@ -129,7 +129,7 @@ def make_archive(installation: JavaInstallation) -> None:
             finished = Path(work) / archive.name
             with zipfile.ZipFile(installation.host_jar) as jar:
                 names = [name for name in jar.namelist() if name.endswith(".class")]
-            # A Java that refuses one of these options gets no archive, and runs without them.
+            # A Java that refuses one of these options runs without an archive and without them.
             archive_options = (f"-XX:ArchiveClassesAtExit={finished}", *PROVEN_OPTIONS)
             link = JavaLink(JavaProcess(installation, JavaOptions(heap=HEAP), archive_options))
             try:

@@ -1,8 +1,8 @@
 """A Java process that connectors and tasks of several Python processes share.
 
-Who needs it first starts it. Each has a connection of its own, by TCP with a token (`Shared.java`),
-and the process ends some time after the last one. It has no parent that it would end with: its
-sessions end with the worker's other processes.
+The first process that needs it starts it. Each process has a connection of its own, by TCP with a
+token (`Shared.java`), and the Java process ends some time after the last one. It has no parent that
+it would end with: its sessions end with the worker's other processes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pyconnect_agent.process import long_lived
 from pyconnect_api import ConnectException
 
 START_S = 60.0
-"""For the start of a process, and for another's start that is under way."""
+"""The time for the start of a process, and for a start by another process that is under way."""
 ANSWER_S = 10.0
 LOOK_S = 0.02
 _HANG_UP = getattr(select, "POLLRDHUP", select.POLLHUP)
@@ -42,7 +42,7 @@ _HANG_UP = getattr(select, "POLLRDHUP", select.POLLHUP)
 class SharedJavaProcess:
     """A connection to the process of a group; `socket` carries the frames, as in `JavaProcess`.
 
-    `group`: names those who share it, beside the Java, the jars and the options.
+    `group`: identifies the sharing processes, together with the Java, the jars and the options.
     """
 
     def __init__(self, installation: JavaInstallation, options: JavaOptions, group: str) -> None:
@@ -67,7 +67,7 @@ class SharedJavaProcess:
             raise
 
     def kill(self) -> None:
-        """End this connection; the process stops what was begun on it, or ends itself."""
+        """End this connection; the Java process stops the work begun on it, or ends itself."""
         with contextlib.suppress(OSError):
             self.socket.close()
         descriptor, self._descriptor = self._descriptor, -1
@@ -84,7 +84,7 @@ class SharedJavaProcess:
         return bool(poll.poll(timeout_s * 1000))
 
     def explain_end(self) -> str:
-        """Return why the process, or its connection, has ended."""
+        """Return the reason why the process, or its connection, has ended."""
         deadline = time.monotonic() + 1
         while _is_alive(self.pid) and time.monotonic() < deadline:
             time.sleep(LOOK_S)
@@ -118,7 +118,7 @@ class SharedJavaProcess:
             )
         finally:
             os.close(descriptor)
-        # Whoever has started it may live longer: it would remain a zombie.
+        # Waited for, as it would remain a zombie while this process lives.
         long_lived.Thread("java-end", process.wait).start()
         deadline = time.monotonic() + START_S
         while time.monotonic() < deadline:
@@ -132,7 +132,7 @@ class SharedJavaProcess:
         raise ConnectException(f"Java did not start within {START_S:g} s.")
 
     def _connected(self) -> tuple[socket.socket, int] | None:
-        """Return a connection that the process has accepted; None without such a process."""
+        """Return a connection that the process has accepted; None if there is no such process."""
         try:
             port, token, pid = self._address.read_text().split()
             connection = socket.create_connection(("127.0.0.1", int(port)), ANSWER_S)
@@ -158,9 +158,10 @@ class SharedJavaProcess:
 
 
 def _registry(base: Path) -> tuple[Path, int]:
-    """Return the directory of this worker's shared processes, and a descriptor that keeps it.
+    """Return the directory of this worker's shared processes, and a descriptor that locks it.
 
-    The worker's processes have one parent, by which they find it. Without a lock it is a leftover.
+    The worker's processes find the directory by the id of their common parent. Without a lock it is
+    a leftover.
     """
     path = base / f"{TEMPORARY_PREFIX}shared-{os.geteuid()}-{os.getppid()}"
     while True:
@@ -173,7 +174,7 @@ def _registry(base: Path) -> tuple[Path, int]:
         if status.st_uid != os.geteuid() or status.st_mode & 0o077:
             os.close(descriptor)
             raise ConnectException(f"{path} can be read or is owned by another user: remove it")
-        # Waits while somebody looks whether it is a leftover.
+        # Waits while another process checks whether the directory is a leftover.
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         if path.exists() and path.stat().st_ino == status.st_ino:
             return path, descriptor

@@ -1,4 +1,4 @@
-"""Finding and loading plugins. Loading happens in child processes only.
+"""Finding and loading plugins. Only child processes load plugins.
 
 Design: docs/explanation/design/plugins.md.
 """

@@ -1,11 +1,11 @@
-"""Plugin classes by name, of Python and of Java. Runs in child processes only.
+"""Plugin classes by name, of Python and of Java. Used in child processes only.
 
-Corresponds to the look-up half of ``Plugins`` of Kafka Connect. Both sources implement
+Kafka: the look-up half of `Plugins`. Both sources implement
 `core.config.plugin_source.PluginSource`. Python classes are imported on demand. For validation a
-Java class has a stand-in: a Python class of the same kind, which has settings, can validate, and
-does nothing else. Types, defaults and texts of settings are copied when the definition is made.
-Validators and recommenders ask Java: a value goes there as text, and Java parses it again by the
-type of the key.
+Java class has a stand-in: a Python class of the same kind, which only has settings and can
+validate. Types, defaults and texts of settings are copied when the definition is made. Validators
+and recommenders ask Java: a value goes there as text, and Java parses it again by the type of the
+key.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ CROSSING = frozenset({PluginKind.TRANSFORMATION, PluginKind.PREDICATE})
 
 
 class CatalogPluginSource:
-    """Loads the Python plugins that the catalog lists; full Python paths work without being listed.
+    """Loads the Python plugins that the catalog lists; unlisted classes work by their full path.
 
     `java` returns the Java plugins, for transformations and predicates that only Java has; with
-    `in_jars` also for classes that no plugin lists. ConnectException for another name that only a
-    Java class has, and for these without `java`.
+    `in_jars` also for classes that are in no list. Any other name that only a Java class has raises
+    ConnectException, as do these names without `java`.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class CatalogPluginSource:
         self._java = java
 
     def connector(self, name: str, version_range: str | None = None) -> PluginClass:
-        """Return a connector class; PluginNotFoundError carries Connect's text."""
+        """Return a connector class. Raises PluginNotFoundError with Connect's text."""
         try:
             desc = self.catalog.connector(name, version_range=version_range)
         except PluginNotFoundError:
@@ -151,15 +151,16 @@ def _unlisted(name: str) -> PluginClass | None:
         raise
     version = None
     if issubclass(loaded, Connector) and not inspect.isabstract(loaded):
-        # Both calls run the plugin's code; without a version it can still be used.
+        # Both calls run the plugin's code; a plugin without a version is still usable.
         with suppress(Exception):
             version = loaded().version()
     return PluginClass(f"{loaded.__module__}.{loaded.__qualname__}", loaded, version)
 
 
 Ask: TypeAlias = Callable[..., Any]
-"""Asks the Java process about one class, by method and arguments. Returns what JSON can hold, and
-raises the plugin's exception as a ConnectException."""
+"""Asks the Java process about one class, by method and arguments. Returns a value of JSON, and
+raises the plugin's exception as a ConnectException.
+"""
 
 
 def definition_of(keys: Sequence[Mapping[str, Any]], ask: Ask) -> ConfigDef:
@@ -190,7 +191,7 @@ def definition_of(keys: Sequence[Mapping[str, Any]], ask: Ask) -> ConfigDef:
 
 @dataclass(frozen=True, slots=True)
 class _JavaValidator:
-    """`key`: the name in Java; an embedded key is checked by this name too."""
+    """A validator that asks Java; `key` is its name in Java, also for an embedded key."""
 
     key: str
     ask: Ask
@@ -242,7 +243,7 @@ RawConfig: TypeAlias = Mapping[str, str | None]
 class Questions(Protocol):
     """A Java process that answers questions about classes."""
 
-    def ask(self, method: str, **arguments: object) -> Any:  # whatever JSON can hold
+    def ask(self, method: str, **arguments: object) -> Any:  # any value of JSON
         """Return the answer. Raises ConnectException, or the counterpart of Java's exception."""
         ...
 
@@ -251,7 +252,7 @@ class JavaPluginSource:
     """Java plugins, for one connector or for the description of one plugin."""
 
     def __init__(self, catalog: Catalog, questions: Questions, jars: tuple[str, ...] = ()) -> None:
-        """`catalog` has all plugins: a name of a Python class is refused with the reason.
+        """Keep the `catalog` of all plugins: a Python class's name is refused with the reason.
 
         `jars`: where unlisted classes are, before a connector is looked up.
         """
@@ -262,7 +263,7 @@ class JavaPluginSource:
         self._connector_jars = jars
 
     def connector(self, name: str, version_range: str | None = None) -> PluginClass:
-        """Return a connector class; unlisted classes are then looked up in its jars."""
+        """Return a connector class; later look-ups of unlisted classes search its jars."""
         found = self._catalog.java.connector(name, version_range=version_range)
         return self.plugin(found.class_name, found.kind, version_range)
 
@@ -284,7 +285,7 @@ class JavaPluginSource:
         try:
             return self._loaded(java_plugin(self._catalog, name, jars=self._connector_jars))
         except LookupError:
-            # Raises LookupError when there is none.
+            # Raises LookupError when there is no such class.
             return PluginClass(name, self._class(JavaClass(name, self._connector_jars)))
 
     def class_names(self, kind: PluginKind) -> tuple[str, ...]:
@@ -339,7 +340,7 @@ class _JavaPlugin:
     """The part of any plugin that validation needs."""
 
     ask: Any
-    """A function, set where the class is made."""
+    """The function that asks Java, set where the class is made."""
 
     def __init__(self) -> None:
         self.ask("construct")
@@ -350,7 +351,7 @@ class _JavaPlugin:
 
 
 class _JavaConnector(_JavaPlugin):
-    """A connector also validates whole configs."""
+    """A connector, which also validates whole configs."""
 
     def validate(self, config: RawConfig) -> Config | None:
         found = self.ask("validate", config=dict(config))

@@ -55,15 +55,15 @@ def java_connector(
 def java_host_class(catalog: Catalog, config: Mapping[str, str | None]) -> JavaClass | None:
     """Return the class whose location a config's Java processes belong to; None without any.
 
-    It is the connector's, for a Python connector that of its first transformation or predicate in
-    Java.
+    The class is the Java connector's; for a Python connector it is that of the first transformation
+    or predicate in Java.
     """
     name, version = config.get("connector.class"), config.get("connector.plugin.version")
     try:
         if found := java_connector(catalog, name or "", version):
             return found
     except PluginNotFoundError:
-        # A Python class that is not listed, or none at all.
+        # The name is that of a Python class that is not listed, or not that of a class.
         pass
     for alias in aliases(config, "transforms"):
         for name, kind, version in _named(config, alias):
@@ -130,8 +130,8 @@ def java_plugin(
 def is_other_side(catalog: Catalog, config: Mapping[str, str | None], alias: str) -> bool:
     """Return whether a transformation, with its predicate, is in the connector's other language.
 
-    It is if only that language lists one of the classes, and has the other: a class that no
-    language lists is Python's if it can be imported, else it is looked for in jars. Raises
+    The result is True if only that language lists one of the classes, and has the other: a class in
+    no list is Python's if it can be imported, else it is looked for in jars. Raises
     ConnectException if each language has one. Imports plugins: in child processes only.
     """
     own, other, is_java = catalog.python, catalog.java, is_java_connector(catalog, config)
@@ -184,7 +184,7 @@ def refuse_other_side(
 ) -> None:
     """Raise ConnectException if the other language has a class of this name.
 
-    Config providers are always Python's.
+    Config providers are always in Python.
     """
     there = [plugin for plugin in other.find(name) if not kinds or plugin.kind in kinds]
     if there and PluginKind.CONFIG_PROVIDER in kinds:
@@ -204,7 +204,7 @@ def refuse_other_side(
 def plugin_locations(catalog: Catalog) -> list[dict[str, object]]:
     """Return the jars of each location, and the classes that other locations may name.
 
-    These are the plugins of which the location has the latest version.
+    The classes are the plugins of which the location has the latest version.
     """
     classes: dict[str, list[str]] = {}
     for name in dict.fromkeys(plugin.class_name for plugin in catalog.java.plugins):

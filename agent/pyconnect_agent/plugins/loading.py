@@ -3,7 +3,8 @@
 Kafka Connect isolates plugins by class loaders. Here each child process imports only from the
 directories of the plugins that it uses, the connector's own first.
 
-The list is metadata: nothing in it is imported. Most have the names of Java classes too.
+The list is metadata: none of the plugins is imported for it. Most also have the names of Java
+classes.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ SOURCE {_TESTKIT}.datagen.connector.DatagenSourceConnector {_TESTKIT}.datagen.co
 """Kinds, Java's name, module. A `$` at the end: one class for keys, one for values."""
 
 _IN_4_4 = {"ValueToKey": "NestedValueToKey"}
-"""Classes that have another one in Kafka 4.4."""
+"""Classes with a different module in Kafka 4.4."""
 _OTHER_NAMES = {
     f"{_TESTKIT}.datagen.connector.DatagenSourceConnector": (
         "Datagen",
@@ -106,7 +107,8 @@ def builtin_plugins(release: str = CONNECT_VERSION) -> tuple[PluginDesc, ...]:
                     python_path=f"{module}:{replaced.get(class_name, class_name)}",
                     kind=PluginKind[kind],
                     version=release,
-                    # `CastValue` beside `Cast$Value`, of which Connect knows the full name only.
+                    # The name of `CastValue` beside `Cast$Value`, of which Connect knows only the
+                    # full name.
                     extra_aliases=(class_name, *_OTHER_NAMES.get(java_name, ())),
                 )
                 for kind in kinds.split(",")
@@ -165,7 +167,7 @@ def activate(directory: str) -> None:
 
 
 _activated: list[str] = []
-"""Owned by :func:`activate`; a process only ever adds to it."""
+"""The activated directories; only :func:`activate` adds to them, and none is removed."""
 
 
 NEEDS_EXTRA = "install the extra `"

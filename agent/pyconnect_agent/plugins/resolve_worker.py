@@ -1,10 +1,10 @@
 """Replaces the references in a worker's own properties, in a separate process.
 
-``AbstractConfig`` of Kafka does the same in a worker's constructor. A config provider may be
-third-party code, so the worker process starts this module and sends it the properties; they pass
-through pipes only, because the result holds secrets.
+Kafka's `AbstractConfig` does the same in a worker's constructor. A config provider may be
+third-party code, so the worker process starts this module as a process and sends it the properties.
+These pass through pipes only, because the result holds secrets.
 
-`VariableResolver` corresponds to ``WorkerConfigTransformer`` of Kafka Connect.
+Kafka: `VariableResolver` is `WorkerConfigTransformer`.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def main(given: TextIO, result: TextIO) -> int:
     try:
         with VariableResolver(data["properties"], catalog) as resolver:
             resolved = resolver.resolve_worker_properties(data["properties"])
-    # A provider may raise any exception; the operator sees its text only.
+    # A provider may raise any exception; the operator sees only its text.
     except Exception as error:  # noqa: BLE001  plugin code
         result.write(f"\n{' '.join(str(error).split()) or type(error).__name__}\n")
         return 2

@@ -1,9 +1,9 @@
-"""Find plugins by metadata, and by an import what metadata does not say: kind and version.
+"""Find plugins by metadata, and import them for the facts that metadata lacks: kind and version.
 
-Corresponds to ``ReflectionScanner`` and ``ServiceLoaderScanner`` of Kafka Connect. It imports
-plugins, so it runs in separate processes: `scan` in a child of the worker process, and one more for
-each directory of ``plugin.path``, because the dependencies of two plugins may conflict. A plugin
-that fails is reported and left out.
+Kafka: `ReflectionScanner` and `ServiceLoaderScanner`. The module imports plugins, so it runs in
+separate processes: `scan` in a child of the worker process, and one more for each directory of
+``plugin.path``, because the dependencies of two plugins may conflict. A plugin that fails is
+reported and left out.
 
 Entry points correspond to Java's service files: a distribution lists its classes in the groups
 below as ``<alias> = package.module:Class``. A directory of ``plugin.path`` holds plugins as
@@ -66,7 +66,7 @@ def plugin_directories(plugin_path: Sequence[str]) -> tuple[Path, ...]:
     """
     found: list[Path] = []
     for entry in plugin_path:
-        with suppress(OSError):  # a jar, or an entry of which `java_locations` warns
+        with suppress(OSError):  # a jar, or an entry about which `java_locations` warns
             found += sorted(
                 item
                 for item in Path(entry).iterdir()
@@ -83,7 +83,7 @@ def directory_entry_points(directory: Path) -> tuple[PluginDesc, ...]:
 def entry_point_plugins(
     distributions: Iterable[metadata.Distribution], *, directory: Path | None = None
 ) -> tuple[PluginDesc, ...]:
-    """Return what the distributions list; a name found twice counts where it is found first."""
+    """Return the plugins that the distributions list; of equal names the first one found counts."""
     plugins: dict[tuple[str, PluginKind], PluginDesc] = {}
     for distribution in distributions:
         for entry_point in distribution.entry_points:
@@ -104,10 +104,10 @@ def entry_point_plugins(
 
 
 def known_class(catalog: Catalog, name: str) -> str:
-    """Return the full name of a class without importing it; LookupError when there is none.
+    """Return the full name of a class without importing it. Raises LookupError when there is none.
 
-    Used to check a worker's properties. For an unlisted full Python path only the top-level
-    package is looked up, because a further look-up would run its code.
+    Used to check a worker's properties. For an unlisted full Python path only the top-level package
+    is looked up, because a further look-up would run its code.
     """
     found = catalog.find(name)
     if found:
@@ -122,8 +122,9 @@ MODULE = "pyconnect_agent.plugins.scan"
 """This module's name; `__name__` differs in the process that runs it."""
 SCAN_TIMEOUT_S = 60.0
 ALL_PLUGINS = "--all"
-"""Instead of a directory: scan everything; after the discovery come the release of Connect and
-the entries of plugin.path."""
+"""The argument for a scan of everything; after the discovery come the release of Connect and the
+entries of plugin.path.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +156,9 @@ def scan(
     """Return every plugin this worker can run.
 
     ``discovery`` is the value of ``plugin.discovery``: with ``service_load`` only entry points
-    count; with ``only_scan`` and the hybrid modes the modules of plugin directories without any
-    are searched too. With ``hybrid_fail`` such a find raises ConnectException.
+    count; with ``only_scan`` and the hybrid modes the modules of plugin directories without entry
+    points are searched too. With ``hybrid_fail`` a plugin found in this way raises
+    ConnectException.
     """
     plugins: list[PluginDesc] = []
     warnings: list[str] = []
@@ -241,7 +243,7 @@ def _connector_version(loaded: type) -> str | None:
         version = instance.version()
         unknown = version == UNDEFINED_VERSION or isinstance(instance, ApachesPlugin)
         return None if unknown else version
-    # Both calls run the plugin's code; without a version it can still be used.
+    # Both calls run the plugin's code; a plugin without a version is still usable.
     except Exception:  # noqa: BLE001  plugin code
         return None
 
@@ -286,7 +288,7 @@ def _plugins_of_module(directory: Path, name: str) -> Iterator[PluginDesc]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Scan the directory ``arguments[0]`` and print the result as JSON; 2 when refused."""
+    """Scan the directory ``arguments[0]`` and print the result as JSON; return 2 when refused."""
     what, discovery, *plugin_path = arguments
     try:
         if what == ALL_PLUGINS:

@@ -1,12 +1,12 @@
 """Tests a plugin without Kafka, for its author before an installation.
 
 `python -m pyconnect_agent.plugins.self_check NAME [--plugin-path DIR]...` prints one JSON object
-when a step begins and one when it has ended, and ends with 1 when a step failed. It runs the
+when a step begins and one when it has ended, and exits with 1 when a step failed. It runs the
 plugin's code in its own process, so `pyconnect plugins test` starts it as a process.
 
     {"step": "poll", "result": "begun" | "passed" | "failed" | "skipped", "detail": "..."}
 
-Connectors go through a life with `pyconnect_api.testing`; converters, transformations and
+Connectors are run from start to stop with `pyconnect_api.testing`; converters, transformations and
 predicates are configured and given a sample. A step that does not return in time, or that crashes,
 ends the process; `--stack-to` names the descriptor that the stacks of its threads are written to.
 """
@@ -58,14 +58,14 @@ from pyconnect_api.testing import (
 )
 
 Steps = Iterator[str]
-"""The name of a step; after its code has run the detail; then the name of the next."""
+"""Yields a step's name, then its detail after the step's code has run, then the next name."""
 WITHOUT_CONFIG = "skipped: give a config for this step"
 SAMPLE = "a text of the self-check"
 SAMPLE_PARTITION = TopicPartition("self-check", 0)
 LONGEST_WAIT_S = 1.0
 DEFAULT_TIME_S = 10.0
 SPARE_S = 1.0
-"""Time beyond that of a step: a step that waits for records uses its whole time."""
+"""The time beyond a step's own, as a step that waits for records uses its whole time."""
 SCAN_S = 60.0
 _NOT_THE_AUTHORS = re.compile(
     r"^<frozen|[/\\]pyconnect_(?:agent|api)[/\\]|"
@@ -145,7 +145,7 @@ def _source_steps(
     deadline = time.monotonic() + time_s
     while time.monotonic() < deadline:
         if records := source.poll():
-            # The next poll shows whether the task changes records that it has returned.
+            # The next poll shows whether the task changes records that it has already returned.
             source.poll()
             topics = ", ".join(sorted({str(record.topic) for record in records}))
             detail = f"{len(records)} records for {topics}"
@@ -212,7 +212,7 @@ def _sample_steps(plugin_class: type, config: Mapping[str, str]) -> Steps:
 
 
 def _sampled(instance: object) -> str:
-    """Return what became of a text."""
+    """Return the outcome for a text."""
     record = SinkRecord(
         SAMPLE_PARTITION.topic, 0, None, None, STRING_SCHEMA, SAMPLE, 0, timestamp=0
     )
@@ -277,7 +277,7 @@ def check(
     finally:
         begin("clean up")
         for each in reversed(running):
-            # The plugin's code; a step has told already.
+            # The plugin's code; the steps have already reported the failure.
             with contextlib.suppress(Exception):
                 each.stop()
 
@@ -295,7 +295,8 @@ def _steps(
     try:
         desc = result.catalog.plugin(name)
     except PluginNotFoundError as error:
-        # Parts that need an extra are not the author's, and explain only a name of their own.
+        # Warnings about a missing extra are not about the author's plugin, unless there are no
+        # others.
         others = [warning for warning in result.warnings if NEEDS_EXTRA not in warning]
         reasons = "".join(f"\n{warning}" for warning in others or result.warnings)
         raise ConnectException(
@@ -334,9 +335,9 @@ def _steps(
 
 
 def _place(error: BaseException | None) -> str:
-    """Return ` (file:line)` of the author's code that an error comes from; empty if there is none.
+    """Return ` (file:line)` of the author's code that raised an error; empty if there is none.
 
-    A cause is looked at when an error was raised by the agent's own code.
+    The cause of an error is searched when the agent's own code raised the error.
     """
     while error is not None:
         if isinstance(error, SyntaxError) and error.filename:
@@ -362,7 +363,7 @@ def main(arguments: Sequence[str]) -> int:
 
     def begin(step: str) -> None:
         limit_s = options.time + (SCAN_S if step == "find" else SPARE_S)
-        # faulthandler's thread waits for it, and needs no lock that the plugin may hold.
+        # A timer of faulthandler waits for the step, and needs no lock that the plugin may hold.
         faulthandler.dump_traceback_later(limit_s, file=options.stack_to, exit=True)
         _print(StepResult(step, "begun", ""))
 
@@ -374,12 +375,12 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _print(result: StepResult) -> None:
-    # Output of the plugin may come before it, without an end of line.
+    # Output of the plugin may precede the line, without an end of line.
     sys.stdout.write(f"\n{json.dumps(asdict(result))}\n")
     sys.stdout.flush()
 
 
 if __name__ == "__main__":
     code = main(sys.argv[1:])
-    # A thread that the plugin left must not delay the exit.
+    # A thread that the plugin left running must not delay the exit.
     os._exit(code)

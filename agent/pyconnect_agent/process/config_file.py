@@ -3,8 +3,8 @@
 Corresponds to ``Utils.loadProps`` of Kafka. All inner code takes typed configurations.
 
 `POST /agent/phase` rewrites one key of the worker's own file. A new file replaces the old one.
-Beside it stay a copy from before each run, `FILE.before-RUN`, and `FILE.last-upgrade`, which names
-the last run. All functions block: call them in a thread.
+The same directory has a copy from before each run, `FILE.before-RUN`, and `FILE.last-upgrade`,
+which names the last run. All functions block: call them in a thread.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PropertiesFile:
 
 
 def load_properties(path: str | Path) -> dict[str, str]:
-    """Return the entries of a properties file, in the order of the file; the last of a key wins.
+    """Return the entries of a properties file, in its order; of repeated keys the last one counts.
 
     Raises ConfigException with the file, the line if known, and the remedy.
     """
@@ -43,7 +43,7 @@ def load_properties(path: str | Path) -> dict[str, str]:
 
 
 def read_properties_file(path: str | Path) -> PropertiesFile:
-    """Do as `load_properties`, and return the version of the file too."""
+    """Read a properties file as `load_properties` does, and return its digest too."""
     file = Path(path)
     try:
         data = file.read_bytes()
@@ -58,7 +58,7 @@ def read_properties_file(path: str | Path) -> PropertiesFile:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        # What Java reads; it never fails.
+        # Java reads it so; this never fails.
         text = data.decode("iso-8859-1")
     entries = parse_properties(text, source=str(file))
     return PropertiesFile(path=file.absolute(), sha256=_digest(data), entries=entries)
@@ -95,7 +95,7 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseRecord:
-    """The last change that a run of `pyconnect upgrade` made; `sha256` of the file after it."""
+    """The last change by a run of `pyconnect upgrade`; `sha256`: of the file after the change."""
 
     run_id: str
     phase: str
@@ -109,7 +109,7 @@ class PhaseFile:
     path: Path
 
     def last_change(self) -> PhaseRecord | None:
-        """Return the last change; None if no run changed the file, or if its record is damaged."""
+        """Return the last change; None if no run changed the file, or if the record is damaged."""
         try:
             found = json.loads(self._record_path.read_text("utf-8"))
             return PhaseRecord(
@@ -147,11 +147,11 @@ class PhaseFile:
         changed = with_phase(data, phase)
         record = PhaseRecord(run_id=run_id, phase=phase, sha256=_digest(changed))
         members = {"run_id": record.run_id, "phase": record.phase, "sha256": record.sha256}
-        # From before the run's first change.
+        # The content before the run's first change.
         backup = self.path.with_name(f"{self.path.name}.before-{run_id}")
         if changed != data and not backup.exists():
             _replace(backup, data, like=self.path)
-        # Written first, so that a changed file always has the record of its run.
+        # Written before the file, so that a changed file always has the record of its run.
         _replace(self._record_path, f"{json.dumps(members)}\n".encode(), like=self.path)
         if changed != data:
             _replace(self.path.resolve(), changed, like=self.path)
@@ -163,7 +163,7 @@ class PhaseFile:
 
 
 def with_phase(data: bytes, phase: str) -> bytes:
-    """Return the properties file `data` with the phase set; every other byte stays.
+    """Return the properties file `data` with the phase set; all other bytes stay.
 
     Of repeated keys the last one counts and is rewritten; without the key a line is added.
     """
@@ -198,7 +198,7 @@ def with_phase(data: bytes, phase: str) -> bytes:
 
 
 def _replace(path: Path, data: bytes, *, like: Path) -> None:
-    """Put a file with the owner and mode of `like` at `path`, on the disk when this returns."""
+    """Write a file at `path`, with the owner and mode of `like`; it is on the disk at return."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -207,7 +207,7 @@ def _replace(path: Path, data: bytes, *, like: Path) -> None:
             os.fsync(file.fileno())
         shutil.copymode(like, temporary)
         owner = like.stat()
-        # Only root may give files away; the worker's own user owns what it writes.
+        # Only root may change a file's owner; otherwise the file belongs to the worker's user.
         with suppress(PermissionError):
             os.chown(temporary, owner.st_uid, owner.st_gid)
         Path(temporary).replace(path)

@@ -1,8 +1,8 @@
 """Metrics in the text format of Prometheus.
 
 `kafka_connect_<group>_<name>`, dashes as underscores, tags as labels. Metrics of MBeans have names
-of their own. Texts such as states become a label of a metric whose value is 1. Import it where it
-is used: the client library takes a tenth of a second.
+of their own. Texts such as states become a label of a metric whose value is 1. Import this module
+only where it is used: the client library takes a tenth of a second.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PREFIX = "kafka_connect"
 
 
 def prometheus_text(metrics: Sequence[Metric]) -> bytes:
-    """Return the text format of version 0.0.4."""
+    """Return the metrics in version 0.0.4 of the text format."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Given(metrics))
     return generate_latest(registry)
@@ -43,7 +43,7 @@ class _Given(Collector):
                 )
             labels, value = dict(metric.tags), metric.value
             if isinstance(value, str):
-                # The metric's last word is the name of the label: status, type, class, version, …
+                # The label has the name of the metric's last word: status, type, class, version, …
                 labels[metric.name.rpartition("-")[2]], value = value, 1.0
             family.add_sample(_name(metric), labels, value)
         return families.values()

@@ -64,7 +64,7 @@ class LogFormat(Enum):
 
 
 def bind_scope(**fields: str) -> None:
-    """Add fields to all later records of this context; at its start, of the whole process."""
+    """Add fields to all later records of this context, or of the process if called at its start."""
     _scope.set({**_scope.get({}), **fields})
 
 
@@ -96,25 +96,25 @@ _masks: dict[str, Callable[[str], str]] = {}
 def mask_logs(mask: Callable[[str], str], owner: str = "") -> None:
     """Let `mask` hide values of config providers in later lines of this process.
 
-    It takes the place of the owner's earlier one; several tasks may share a process.
+    It replaces the owner's earlier mask; several tasks may share a process.
     """
     _masks[owner] = mask
 
 
 def unmask_logs(owner: str) -> None:
-    """Forget the mask of an owner that logs no more."""
+    """Forget the mask of an owner that has stopped logging."""
     _masks.pop(owner, None)
 
 
 def masked(text: str) -> str:
-    """Hide the same values in `text` as in log lines of this process."""
+    """Return `text` with the values hidden that log lines of this process hide."""
     for mask in tuple(_masks.values()):
         text = mask(text)
     return text
 
 
 class OfThisScope(logging.Filter):
-    """Passes the lines of code that runs in the scope in which this filter was made."""
+    """A filter that passes only lines of code in the scope in which the filter was made."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -126,17 +126,17 @@ class OfThisScope(logging.Filter):
 
 
 class RareRepeats(logging.Filter):
-    """Passes one of a library's equal warnings and errors in a minute, with the number left out.
+    """A filter that passes, of a library's equal warnings and errors, one in a minute.
 
-    kafka-python alone writes five lines a second while a broker refuses connections. Numbers in a
-    line do not count.
+    The line has the number of those left out. kafka-python alone writes five lines a second while a
+    broker refuses connections. Lines that differ only in numbers are equal.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
         self._passed: dict[tuple[str, int, str], tuple[float, int]] = {}
-        """The time of the last line that passed, and the number of those left out since then."""
+        """By line: the time of the last one that passed, and the number left out since then."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno < logging.WARNING or not record.name.startswith(_REPEATING):
@@ -156,7 +156,7 @@ class RareRepeats(logging.Filter):
 
 
 class RuntimeLevels:
-    """Owns the levels of this process' known loggers and applies them to `logging`."""
+    """The owner of the levels of this process' known loggers, which it applies to `logging`."""
 
     def __init__(self, levels: Mapping[str, str]) -> None:
         self._lock = threading.Lock()
@@ -189,7 +189,7 @@ class RuntimeLevels:
     def _apply(self, name: str) -> None:
         logger = logging.getLogger(None if name == ROOT else name)
         level = _NUMBERS[effective_level(self._loggers, name)]
-        # To set a level writes to all loggers, whose memory a child shares with its fork server.
+        # Setting a level writes to all loggers, whose memory a child shares with its fork server.
         if logger.level != level:
             logger.setLevel(level)
 
@@ -200,20 +200,20 @@ def level_name(number: int) -> str:
 
 
 def record_fields(record: logging.LogRecord) -> dict[str, object]:
-    """Return the scope's fields and the record's own, these last."""
+    """Return the scope's fields, then the record's own."""
     return {**_scope.get({}), **own_fields(record)}
 
 
 def own_fields(record: logging.LogRecord) -> dict[str, object]:
-    """Return the fields of the event itself."""
+    """Return the fields of the record itself, without the scope's."""
     own = {key: value for key, value in vars(record).items() if key not in _STANDARD_FIELDS}
-    # Uvicorn's records carry a coloured copy of their text.
+    # Uvicorn's records have a coloured copy of their text.
     own.pop("color_message", None)
     return own
 
 
 class _MaskingFormatter(logging.Formatter):
-    """Masks texts, values of fields and traces, but not times and names."""
+    """A formatter that masks texts, values of fields and traces, but not times and names."""
 
     def _trace(self, record: logging.LogRecord) -> str:
         parts = []

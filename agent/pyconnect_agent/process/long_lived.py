@@ -4,7 +4,7 @@ Layer: edge; any process of the agent may use it. Python prints the trace of a t
 an exception, and the process continues without the thread. Here the trace goes to the log, and then
 `on_death` decides: by default the process ends with exit code 1; an owner that can become FAILED
 passes another function. ruff forbids `threading.Thread` and `threading.Timer` elsewhere in the
-agent. Executors need none of this: they return an exception to the caller that waits for it.
+agent. Executors do not need this: they return an exception to the caller that waits for it.
 
 Threading: everything may be called from any thread.
 """
@@ -33,19 +33,19 @@ _before_end: dict[str, OnDeath] = {}
 
 
 def call_before_end(report: OnDeath, owner: str = "") -> None:
-    """Report the reason before this process ends; the process of a task reports FAILED."""
+    """Call `report` with the reason before this process ends; a task's process reports FAILED."""
     _before_end[owner] = report
 
 
 def forget_before_end(owner: str) -> None:
-    """Leave out an owner that has reported its last state, in a process that goes on."""
+    """Remove the report of an owner whose last state is reported, in a process that goes on."""
     _before_end.pop(owner, None)
 
 
 class Thread(threading.Thread):
     """A daemon thread, not started yet; it ends in order when `work` returns.
 
-    What it logs has the scope in which the thread was made.
+    Its log lines have the scope in which the thread was made.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Thread(threading.Thread):
 
 
 class TimerThread(threading.Timer):
-    """Calls `work` once after a delay, on a separate daemon thread; not started yet."""
+    """A daemon thread, not started yet, that calls `work` once after a delay."""
 
     def __init__(self, name: str, delay_s: float, work: Callable[[], object]) -> None:
         super().__init__(min(delay_s, threading.TIMEOUT_MAX), lambda: _run(name, work, None))
@@ -69,9 +69,9 @@ class TimerThread(threading.Timer):
 
 
 def let_threads_inherit_context() -> None:
-    """Give each later thread the context of the one that starts it, as Python 3.14 can.
+    """Give each later thread the context of the thread that starts it, as Python 3.14 can.
 
-    In a process of several tasks it says whose lines a plugin's thread logs.
+    In a process of several tasks, the context assigns the log lines of a plugin's thread to a task.
     """
     start = threading.Thread.start
 
@@ -90,7 +90,7 @@ def start_task(name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]
 
 
 def end_process(error: BaseException) -> None:
-    """End this process with exit code 1; its last report must not delay the end."""
+    """End this process with exit code 1; reports that hang do not prevent the end."""
     reports = tuple(_before_end.values())
     # A report may wait for a reader that hangs, or for a lock that is never released.
     reporters = [threading.Thread(target=each, args=(error,), daemon=True) for each in reports]
@@ -106,7 +106,7 @@ def end_process(error: BaseException) -> None:
 def _run(name: str, work: Callable[[], object], on_death: OnDeath | None) -> None:
     try:
         work()
-    # SystemExit too: Python ends a thread with it silently.
+    # SystemExit too: it ends a thread without a message.
     except BaseException as error:  # noqa: BLE001
         _died(name, error, on_death)
 

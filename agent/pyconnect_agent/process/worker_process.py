@@ -2,8 +2,8 @@
 
 Composition root. Messages to a service manager are ready, alive, reloading and stopping (sd_notify
 of systemd): one datagram of `NAME=value` lines to the socket in NOTIFY_SOCKET. A name that begins
-with `@` is in Linux's abstract namespace. Without the variable no message is sent. A manager that
-cannot be reached is logged and does not stop the worker. Event loop only.
+with `@` is in Linux's abstract namespace. Without the variable no message is sent. If the manager
+cannot be reached, the worker logs it and goes on. Event loop only.
 
 After a change of its own properties a worker restarts. By default it stops in order, and its
 process then runs the same command again: the pid stays, so a service manager, a container or a
@@ -43,14 +43,14 @@ _ASK_AGAIN_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceManager:
-    """The manager of this process; `watchdog_s`: the longest time between two messages."""
+    """The manager of this process; `watchdog_s`: its longest time without a message, or None."""
 
     address: str | None
     watchdog_s: float | None
 
     @classmethod
     def of(cls, environment: Mapping[str, str], pid: int) -> ServiceManager:
-        """Read the variables; ignore a watchdog for another process (WATCHDOG_PID)."""
+        """Read the manager from environment variables; a watchdog may be for another process."""
         interval_us = environment.get("WATCHDOG_USEC", "")
         ours = environment.get("WATCHDOG_PID", str(pid)) == str(pid)
         return cls(
@@ -73,7 +73,7 @@ class ServiceManager:
             LOG.warning("the service manager cannot be reached", extra=extra)
 
     def reloading(self) -> None:
-        """Report a restart in the same process; the next READY ends it."""
+        """Report a restart in the same process, which ends with the next READY."""
         clock_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1_000
         self.notify("RELOADING=1", f"MONOTONIC_USEC={clock_us}")
 
@@ -86,7 +86,7 @@ class ServiceManager:
             await asyncio.sleep(self.watchdog_s / _PINGS_IN_INTERVAL)
 
     async def report_ready(self, probe: Callable[[], Awaitable[object]]) -> None:
-        """Report as soon as `probe` does not raise an AgentError any more."""
+        """Report readiness as soon as `probe` raises no AgentError."""
         while self.address is not None:
             try:
                 await probe()
@@ -102,7 +102,7 @@ _EVERY_S = 10.0
 
 
 def use_one_heap() -> None:
-    """Let all threads share one heap, instead of up to eight per core that are each mostly empty.
+    """Let all threads share one heap, instead of up to eight mostly empty ones per core.
 
     Call it before the first thread, in a process whose threads allocate rarely.
     """
@@ -115,7 +115,7 @@ def give_back() -> None:
 
 
 async def keep_low() -> None:
-    """Return free memory at intervals until cancelled: large answers leave much of it."""
+    """Return free memory at intervals until cancelled, because large answers leave much of it."""
     while True:
         await asyncio.sleep(_EVERY_S)
         await asyncio.to_thread(give_back)
@@ -131,9 +131,9 @@ SELF, COMMAND, NONE = "self", "command", "none"
 
 
 def run_again() -> None:
-    """Replace this process by the command that it was started with; return if that is impossible.
+    """Replace this process with the command that started it; return if that is impossible.
 
-    The replacement ends other threads and closes descriptors, which Python opens as such.
+    The replacement ends other threads and closes Python's descriptors.
     """
     try:
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - its own command
@@ -144,7 +144,7 @@ def run_again() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart:
-    """`stop_and_run_again` stops this worker in order; its process runs again then."""
+    """A worker's restart. `stop_and_run_again` stops it in order; its process then runs again."""
 
     command: tuple[str, ...]
     stop_and_run_again: Callable[[], None]
@@ -157,7 +157,7 @@ class Restart:
         return SELF if os.access(sys.executable, os.X_OK) else NONE
 
     def begin(self) -> None:
-        """Begin; the worker continues until it is stopped. InternalError if it cannot begin."""
+        """Begin a restart; the worker goes on until it is stopped. InternalError if impossible."""
         match self.method:
             case "self":
                 LOG.info("worker restarts: its process runs the same command again")
@@ -165,7 +165,7 @@ class Restart:
             case "command":
                 LOG.info("worker restarts: by its command")
                 try:
-                    # In a new session, because it has to outlive the worker that it stops.
+                    # In a new session, so that it outlives the worker that it stops.
                     subprocess.Popen(
                         self.command,
                         stdin=subprocess.DEVNULL,

@@ -1,7 +1,7 @@
 """Config, status and offset stores: a reducer of `core` over a compacted log.
 
-Design: docs/explanation/design/stores.md. Here is the log of standalone workers, which is gone with
-its process. Kafka: MemoryConfigBackingStore, MemoryStatusBackingStore.
+Design: docs/explanation/design/stores.md. This module has the log of standalone workers, which ends
+with its process. Kafka: MemoryConfigBackingStore, MemoryStatusBackingStore.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyconnect_agent.kafka.producer import OnDelivery
 
 
 class MemoryLog:
-    """Implements `kafka.log.Log`; keeps no record."""
+    """A `kafka.log.Log` that keeps no record."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -34,7 +34,7 @@ class MemoryLog:
 
     def write(self, records: Sequence[LogRecord], timeout_ms: float) -> None:  # noqa: ARG002
         assert self._reader is not None
-        # Under the lock, so that changes are reported in the order of the writes.
+        # The lock keeps the reports of changes in the order of the writes.
         with self._lock:
             for record in records:
                 self._reader.apply(ReadRecord(0, self._end, 0, record.key, record.value))

@@ -41,11 +41,11 @@ _log = logging.getLogger(__name__)
 READ_WRITE_TOTAL_TIMEOUT_MS = 30_000
 
 OnChange = Callable[[ConfigSnapshot, tuple[ConfigChange, ...]], None]
-"""Called with changes and the snapshot right after them, before readers see that snapshot."""
+"""Called with the changes and the snapshot after them, before readers see that snapshot."""
 
 
 class ConfigStore:
-    """Configs in a log.
+    """The configs in a log.
 
     `leader_writer` does the privileged writes; without one they are plain writes to the log.
     `record_limit`: the largest size of a record, in bytes of key and value; None without a limit.
@@ -65,8 +65,8 @@ class ConfigStore:
     def start(self, on_change: OnChange) -> None:
         """Create or check the topic, read it to its end, then tail it.
 
-        `on_change` is called on the tailing thread with changes and the snapshot right after them,
-        before `snapshot()` shows it. WorkerConfigError, WorkerStartError as `CompactedLog.start`.
+        `on_change` is called on the tailing thread with the changes and the snapshot after them,
+        before `snapshot()` returns it. WorkerConfigError, WorkerStartError as `CompactedLog.start`.
         """
         self._reader.on_change = on_change
         self._log.start(self._reader)
@@ -79,15 +79,15 @@ class ConfigStore:
         return self._reader.snapshot
 
     def refresh(self, timeout_ms: int) -> None:
-        """Read to the end as of now; RetriableKafkaError on timeout."""
+        """Read to the present end; RetriableKafkaError on timeout."""
         self._log.read_to_end(timeout_ms)
 
     def claim_write_privileges(self) -> None:
-        """Claim the privileges; KafkaError if the leader's producer cannot be initialised."""
+        """Claim the privilege; KafkaError if the leader's producer cannot be initialised."""
         self._leader_writer.claim()
 
     def relinquish_write_privileges(self) -> None:
-        """Release the privileges, so that the next claim fences the leader in between."""
+        """Release the privilege, so that the next claim fences a leader that claimed in between."""
         self._leader_writer.relinquish()
 
     def put_connector_config(
@@ -105,7 +105,7 @@ class ConfigStore:
             self._write_privileged(config_records.connector_removal(connector))
 
     def put_task_configs(self, connector: str, configs: Sequence[ConnectorConfig]) -> None:
-        """Write all task configs, then, in a later transaction if any, the commit that counts."""
+        """Write all task configs, then their commit, which is in a later transaction if any."""
         deadline = Deadline(READ_WRITE_TOTAL_TIMEOUT_MS)
         root_text = "Error writing root configuration to Kafka"
         with _failing_as(root_text):
@@ -125,7 +125,7 @@ class ConfigStore:
             self._write_privileged([config_records.tasks_commit(connector, len(configs))], deadline)
 
     def put_target_state(self, connector: str, target_state: TargetState) -> None:
-        """Any worker may; not read back."""
+        """Write a target state, as any worker may; it is not read back."""
         with _failing_as("Error writing target state to Kafka"):
             self._write_plain(config_records.target_state(connector, target_state))
 
@@ -151,7 +151,7 @@ class ConfigStore:
             self._write_privileged([config_records.task_count_record(connector, task_count)])
 
     def put_logger_level(self, namespace: str, level: str) -> None:
-        """Any worker may; not read back."""
+        """Write a logger's level, as any worker may; it is not read back."""
         with _failing_as("Error writing logger level to Kafka"):
             self._write_plain(config_records.logger_level(namespace, level))
 
@@ -178,7 +178,7 @@ class ConfigStore:
 class _ConfigReader:
     """The reader of the log. Changes before the end of the first read are not reported.
 
-    `snapshot` is what readers see until the next publication.
+    `snapshot` is the last published one.
     """
 
     def __init__(self) -> None:
@@ -196,8 +196,8 @@ class _ConfigReader:
             self._changes.extend(applied.changes)
 
     def applied(self) -> None:
-        """Report the changes since the last publication, then show what was applied."""
-        # Each publication copies changes, which would slow a long first read down.
+        """Report the changes since the last publication, then publish the new snapshot."""
+        # Each publication copies changes, which would slow down a long first read.
         if not self._caught_up:
             return
         snapshot = self._log.snapshot()
@@ -215,7 +215,7 @@ class _ConfigReader:
 
 @contextmanager
 def _failing_as(text: str) -> Iterator[None]:
-    """Replace the text of a Kafka failure by Apache's; the cause is attached and logged."""
+    """Replace the text of a Kafka failure with Apache's; the cause is attached and logged."""
     try:
         yield
     except (KafkaError, PrivilegedRecordTooLargeError) as exc:

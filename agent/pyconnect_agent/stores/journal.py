@@ -1,9 +1,9 @@
 """The journal's file: JSON lines of the changes that this worker has carried out.
 
-`kafka.journal_topic` is the other kind. `write` and `read` may be called from any thread.
+`kafka.journal_topic` has the topic instead. `write` and `read` may be called from any thread.
 
-A full file is renamed to `FILE.from-N`, N being the number of its first record: records keep their
-numbers, which `connectors rollback --to` takes, when the oldest file is deleted.
+A full file is renamed to `FILE.from-N`, with N as the number of its first record. So records keep
+their numbers, which `connectors rollback --to` takes, when the oldest file is deleted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEPT_FULL_FILES = 5
 
 
 class ChangeRecords(Protocol):
-    """Records of changes, in order; all methods block. `shared`: by the workers of the group."""
+    """Records of changes, in order; all methods block. `shared`: by the workers of a group."""
 
     @property
     def shared(self) -> bool: ...
@@ -36,7 +36,7 @@ class ChangeRecords(Protocol):
 
 
 class ChangesFile:
-    """Only this worker's user reads it. A line that was cut by a crash is left out.
+    """The file of the changes, readable only for the worker's user, without lines cut by a crash.
 
     `full_bytes`: the size at which the file is renamed; 0: never.
     """
@@ -49,14 +49,14 @@ class ChangesFile:
         self._one_at_a_time = threading.Lock()
 
     def start(self) -> None:
-        """Raise WorkerConfigError for a file that cannot be written."""
+        """Raise WorkerConfigError if the file cannot be written."""
         try:
             append_line(self._path, b"")
         except OSError as error:
             raise WorkerConfigError(f"{FILE_KEY}: {error}") from error
 
     def write(self, connector: str | None, record: bytes) -> None:  # noqa: ARG002  the record has it
-        """Append a line; it is on the disk afterwards. Raises InternalError."""
+        """Append a line, which is on the disk at return. Raises InternalError."""
         try:
             with self._one_at_a_time:
                 self._rename_full()
@@ -65,10 +65,10 @@ class ChangesFile:
             raise InternalError(f"The journal {self._path} cannot be written: {error}") from error
 
     def read(self, since_ms: int, timeout_ms: int) -> Iterator[tuple[int, bytes]]:  # noqa: ARG002
-        """Yield the number and the bytes of each line that is kept; the first ever is 0."""
+        """Yield the number and the bytes of each kept line; the first line ever has number 0."""
         with ExitStack() as opened:
             with self._one_at_a_time:
-                # An open file stays the same one when it is renamed or deleted.
+                # An open file can still be read after it is renamed or deleted.
                 files = [*self._full(), (None, self._path)]
                 parts = [(first, opened.enter_context(path.open("rb"))) for first, path in files]
             number = 0
@@ -79,10 +79,10 @@ class ChangesFile:
                     number += 1
 
     def stop(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: no file is open."""
 
     def _full(self) -> list[tuple[int, Path]]:
-        """Return the full files with the number of the first record, the oldest first."""
+        """Return the full files, each with the number of its first record, oldest first."""
         begin = f"{self._path.name}.from-"
         return sorted(
             (int(path.name.removeprefix(begin)), path)
@@ -91,7 +91,7 @@ class ChangesFile:
         )
 
     def _rename_full(self) -> None:
-        """Keep a file that cannot be renamed: it grows, and no record is lost."""
+        """Rename a full file; one that cannot be renamed grows, so that no record is lost."""
         try:
             if not self._full_bytes or self._path.stat().st_size < self._full_bytes:
                 return

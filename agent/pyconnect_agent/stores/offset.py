@@ -11,7 +11,7 @@ Apache's file is a Java-serialised map; this one is JSON:
     {"version":1,"entries":[{"key":<base64>,"value":<base64>}, …]}
 
 with the raw keys and values of an offset topic. Every flush writes the whole content to a temporary
-file beside it, which then replaces the file, so the file is always complete.
+file in the same directory, which then replaces the file, so the file is always complete.
 Threading: `write` blocks and may come from any thread.
 """
 
@@ -33,7 +33,7 @@ from pyconnect_agent.kafka.offset_image import OffsetImage
 
 
 class KafkaOffsetStore:
-    """An offset topic. Implements `OffsetStore`."""
+    """An `OffsetStore` in an offset topic."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -61,25 +61,25 @@ class KafkaOffsetStore:
 
 
 class OffsetStore(Protocol):
-    """Raw offset entries of source connectors: key and value are the bytes of the topic."""
+    """Raw offset entries of source connectors, with keys and values as in the topic."""
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
 
     def read(self, keys: Sequence[bytes], timeout_ms: int) -> Mapping[bytes, bytes | None]:
-        """Read to the end first, then look up.
+        """Return the values of `keys` after a read to the end.
 
-        A key of equal content but other member order is found too.
+        A key of equal content with its members in another order is found too.
         RetriableKafkaError at the deadline.
         """
         ...
 
     def write(self, entries: Mapping[bytes, bytes | None], timeout_ms: int) -> None:
-        """Write and wait for the acknowledgement of all; None is a tombstone."""
+        """Write the entries and wait for all acknowledgements; a value of None is a tombstone."""
         ...
 
     def keys_in_use(self, keys: Sequence[bytes]) -> Mapping[bytes, tuple[bytes, ...]]:
-        """Find the live raw keys of equal content, newest first, without reading on."""
+        """Return the live raw keys of equal content, newest first, without a read to the end."""
         ...
 
     def connector_entries(self, connector: str) -> Mapping[bytes, bytes]:
@@ -92,7 +92,7 @@ _JAVA_SERIALIZATION = b"\xac\xed\x00\x05"
 
 
 class FileOffsetStore:
-    """Offsets in a file. Implements `OffsetStore`.
+    """An `OffsetStore` in a file.
 
     `path` is the worker's `offset.storage.file.filename`.
     """
@@ -103,7 +103,7 @@ class FileOffsetStore:
         self._offsets = OffsetLog()
 
     def start(self) -> None:
-        """Load the file; a missing or empty one holds no offsets. WorkerConfigError otherwise."""
+        """Load the file; a missing or empty one has no offsets. WorkerConfigError if unreadable."""
         try:
             content = self._path.read_bytes()
         except FileNotFoundError:
@@ -138,7 +138,7 @@ class FileOffsetStore:
         entries: Mapping[bytes, bytes | None],
         timeout_ms: int,  # noqa: ARG002 - the disk cannot be hurried
     ) -> None:
-        """Replace the file; AgentError if it cannot be written."""
+        """Replace the file's content; AgentError if it cannot be written."""
         with self._lock:
             for record in self._offsets.plan_write(entries.items()):
                 self._offsets.apply(*record)
@@ -174,7 +174,7 @@ class FileOffsetStore:
 
 
 def _decode(content: bytes) -> list[tuple[bytes, bytes | None]]:
-    """Decode the file; ValueError, KeyError, TypeError or AttributeError for another format."""
+    """Decode the file; ValueError, KeyError, TypeError or AttributeError for any other format."""
     body = json.loads(content)
     if body["version"] != FORMAT_VERSION:
         raise ValueError(f"unknown version {body['version']}")

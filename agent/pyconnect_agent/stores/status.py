@@ -1,7 +1,7 @@
 """The status store: the status topic of distributed workers, a log in memory of standalone ones.
 
 Kafka: KafkaStatusBackingStore, MemoryStatusBackingStore. Unlike Kafka, a failed send is repeated
-after a pause and a read to the end, and `flush` also waits for sends that are to be repeated.
+after a pause and a read to the end, and `flush` also waits for these repetitions.
 
 Threading: puts send without waiting; a thread of the store repeats failed sends. Every call into
 the reducer holds one lock, for the time of a few dict operations.
@@ -40,10 +40,10 @@ _Send = StatusSend | LogRecord
 
 
 class StatusStore:
-    """Statuses in a log."""
+    """The statuses in a log."""
 
     def __init__(self, log: Log, retry_backoff_s: float = RETRY_BACKOFF_S) -> None:
-        # Reentrant: a log in memory gives a record to the reader while it is sent.
+        # Reentrant: a log in memory passes a record to the reader during the send.
         self._lock = threading.RLock()
         self._statuses = StatusLog()
         self._log = log
@@ -51,7 +51,7 @@ class StatusStore:
         self._stopping = threading.Event()
         self._failed: SimpleQueue[_Send | None] = SimpleQueue()
         self._retries = long_lived.Thread("status-retries", self._repeat_failed)
-        # Number of sends that are neither acknowledged nor dropped; notified at every end.
+        # The number of sends that are neither acknowledged nor dropped; notified at each decrease.
         self._outstanding = 0
         self._settled = threading.Condition()
 
@@ -88,12 +88,12 @@ class StatusStore:
             return self._statuses.task(task_id)
 
     def tasks(self, connector: str) -> Mapping[int, Status]:
-        """Statuses by task number, in order."""
+        """Return the statuses in order of task number."""
         with self._lock:
             return self._statuses.tasks(connector)
 
     def connectors(self) -> frozenset[str]:
-        """Connectors with a status read or sent."""
+        """Return the connectors with a status that was read or sent."""
         with self._lock:
             return self._statuses.connectors()
 
@@ -108,7 +108,7 @@ class StatusStore:
     def put(
         self, item: Instance, status: Status, *, safe: bool = False, late: bool = False
     ) -> None:
-        """Send without waiting. `safe`: only without a later write of another worker (putSafe).
+        """Send without waiting. `safe`: not over a later status of another worker (putSafe).
 
         `late`: the topic is read to its end before that is decided.
         """
@@ -149,7 +149,7 @@ class StatusStore:
             self._delivered(send, exc)
 
     def _delivered(self, send: _Send, failure: KafkaError | None) -> None:
-        """Handle the result, on the producer's thread or, without a send, at once."""
+        """Handle a send's result, on the producer's thread, or at once if the send itself fails."""
         if failure is None:
             self._settle()
         elif failure.retriable and not self._stopping.is_set():
@@ -165,7 +165,8 @@ class StatusStore:
 
     def _repeat_failed(self) -> None:
         while (first := self._failed.get()) is not None:
-            # Kafka repeats at once, which keeps worker and broker busy while the broker refuses.
+            # Kafka repeats at once, which keeps worker and broker busy while the broker refuses
+            # sends.
             if self._stopping.wait(self._retry_backoff_s):
                 return
             sends: list[_Send] = [first]
@@ -204,7 +205,7 @@ class _StatusReader:
             log_notices(_log, notices)
 
     def applied(self) -> None:
-        """Statuses are visible as soon as they are applied."""
+        """Do nothing: statuses are visible as soon as they are read."""
 
     def caught_up(self) -> None:
-        """Statuses are visible as soon as they are applied."""
+        """Do nothing: statuses are visible as soon as they are read."""

@@ -1,12 +1,12 @@
 """The process of a connector instance: its host, the checks of its config, its task configs.
 
-Kafka: WorkerConnector, WorkerConfigTransformer.scheduleReload, and what `Worker.startConnector`
-finds by constructing `SinkConnectorConfig` and `SourceConnectorConfig`.
+Kafka: WorkerConnector, WorkerConfigTransformer.scheduleReload, and the errors that
+`Worker.startConnector` finds by constructing `SinkConnectorConfig` and `SourceConnectorConfig`.
 
-All calls into the connector come from the process's main thread, in the order of the worker's
-wishes; a newer target state replaces one that has not been begun. The process asks for a restart of
-its connector when values of config providers have expired, because its worker is the one that can
-restart it; the restart reads the values again.
+The process's main thread makes all calls into the connector, in the order of the worker's requests;
+a newer target state replaces one that the thread has not taken up yet. When values of config
+providers expire, the process asks its worker to restart the connector; the restart reads the values
+again.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def present_work() -> frozenset[str]:
         try:
             found.update((thread / "children").read_text().split())
         except OSError:
-            continue  # it has just ended
+            continue  # the thread has just ended
     return frozenset(found)
 
 
@@ -81,15 +81,15 @@ TaskConfigGenerator = Callable[[Connector, GenerateTaskConfigsRequest], TaskConf
 """Asks a running connector for its task configs. Raises ConnectException, `TooManyTasksError`."""
 
 CheckConfig = Callable[[Connector, Mapping[str, str]], None]
-"""Raises an error that makes the connector FAILED before it is called."""
+"""Checks a config before the connector is called; an error makes the connector FAILED."""
 
 
 QUIET_S = 5.0
-"""How long a connector is left alone before it is looked at, and between two looks."""
+"""Seconds without a request before a connector is checked for idleness, and between two checks."""
 
 
 class TooManyTasksError(ConnectException):
-    """The connector made more task configs than `tasks.max`, and that is enforced."""
+    """The connector made more task configs than `tasks.max`, and the worker enforces the limit."""
 
     permanent = True
 
@@ -100,12 +100,12 @@ class _Phase(Enum):
     PAUSED = auto()
     STOPPED = auto()
     ASLEEP = auto()
-    """Paused or started for the worker, stopped for the plugin; the process may end."""
+    """PAUSED or RUNNING for the worker, stopped for the plugin; the process may end."""
     FAILED = auto()
 
 
 class _ContextCalls:
-    """The calls both kinds of context have; from any thread of the connector."""
+    """The calls that both kinds of context have; any thread of the connector may make them."""
 
     def __init__(self, control: Control) -> None:
         self._control = control
@@ -146,7 +146,7 @@ class _SinkContext(_ContextCalls, SinkConnectorContext):
 class ConnectorHost:
     """A state machine over one connector; `config` is resolved, `mask` hides secrets in traces.
 
-    `is_idle`: whether the connector works on its own behalf; None: its process stays in any case.
+    `is_idle` returns whether the connector does no work of its own; None: its process always stays.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ class ConnectorHost:
         )
 
     def run(self) -> None:
-        """Return when the worker has asked for a stop and the last state was reported."""
+        """Return when the worker has asked for a stop and the last state is reported."""
         try:
             self._check_config(self._connector, self._config)
             self._version = plain_version(self._connector.version(), "connector")
@@ -218,7 +218,7 @@ class ConnectorHost:
             self._context.closed = True
 
     def _rest(self) -> None:
-        """Wait for a message, and report a connector that needs no process until the next one."""
+        """Wait for a message; report a connector that needs no process until the next message."""
         rests = self._phase is _Phase.PAUSED or (
             self._phase is _Phase.STARTED and self._has_made_configs
         )
@@ -243,7 +243,7 @@ class ConnectorHost:
         self._report(State.RUNNING)
 
     def _suspend(self, phase: _Phase, state: State | None) -> None:
-        """Stop the plugin; the worker process hears of `state`, or that the process may end."""
+        """Stop the plugin, and report `state`; with None report that the process may end."""
         if self._phase is phase:
             return
         if self._phase is _Phase.FAILED and phase is not _Phase.STOPPED:
@@ -308,9 +308,9 @@ class ConnectorHost:
 
 
 def watch_expiry(resolution: ResolvedConfig, expired: Callable[[], object]) -> bool:
-    """Have `expired` called once for each path whose values expire, on a thread of its own.
+    """Call `expired` once for each path whose values expire, on a timer thread for each.
 
-    Returns False if there is none, or with `config.action.reload=none`.
+    Returns False if no values expire, or with `config.action.reload=none`.
     """
     if not ConnectorSettings.parse(resolution.values).restart_on_reload:
         return False
@@ -334,8 +334,8 @@ def check_connector_config(
 ) -> None:
     """Raise ConfigException, or ConnectException for a class that is not a connector.
 
-    `config` is `raw` resolved, without its null values: those pass validation for keys of the
-    connector's own.
+    `config` is `raw` resolved, without null values: validation allows null for the connector's own
+    keys, a start does not.
     """
     if isinstance(connector, SinkConnector):
         check_sink_config(config, worker)
@@ -355,7 +355,10 @@ def check_connector_config(
 
 
 def task_class_of(connector: Connector) -> type[SourceTask | SinkTask]:
-    """Return the class of a connector's tasks. Raises ConnectException when it is not one."""
+    """Return the class of a connector's tasks.
+
+    Raises ConnectException when it is not a task class.
+    """
     found: object = connector.task_class()
     if isinstance(found, type) and issubclass(found, SourceTask | SinkTask):
         return found
@@ -368,10 +371,11 @@ def task_class_of(connector: Connector) -> type[SourceTask | SinkTask]:
 def task_class_in(
     task_config: Mapping[str, str], connector: Connector
 ) -> type[SourceTask | SinkTask]:
-    """Return the class that the started connector has named for a task; `connector` is not started.
+    """Return the task class that the running connector has named in `task_config`.
 
-    It may depend on the connector's config. The connector is asked if the name is that of no class
-    here: a Java worker has written it, or the class is within a function.
+    The class may depend on the connector's config. When the name is not that of a class here (a
+    Java worker has written it, or the class is within a function), `connector`, which is not
+    started, is asked for its class.
     """
     with suppress(ImportError, AttributeError, ValueError):
         found = pkgutil.resolve_name(task_config.get(TASK_CLASS, ""))
@@ -387,7 +391,7 @@ TASKS_MAX_ENFORCE = "tasks.max.enforce"
 def generate_task_configs(
     connector: Connector, request: GenerateTaskConfigsRequest, worker: WorkerView
 ) -> TaskConfigs:
-    """Ask the connector, complete the answer, put references back.
+    """Ask the connector for task configs, add the common keys, and put references back.
 
     Raises TooManyTasksError, ConnectException, and exceptions of the connector.
     """
@@ -397,7 +401,7 @@ def generate_task_configs(
     made = plain_task_configs(found, type(connector).__qualname__)
     check_task_count(settings, len(made))
     task_class = task_class_of(connector)
-    # Built-in tasks say the Java class they stand for, which Java workers of the group can start.
+    # A built-in task is named as the Java class it stands for, which Java workers can start.
     own_name = f"{task_class.__module__}.{task_class.__qualname__}"
     added = {TASK_CLASS: str(getattr(task_class, "java_name", own_name))}
     added |= {key: resolved[key] for key in (TOPICS, TOPICS_REGEX) if key in resolved}
@@ -412,7 +416,7 @@ def generate_task_configs(
 
 
 def check_task_count(settings: ConnectorSettings, count: int) -> None:
-    """Hold a task set to `tasks.max`. Raises TooManyTasksError (Kafka: Worker.checkTasksMax)."""
+    """Raise TooManyTasksError for more tasks than `tasks.max` (Kafka: Worker.checkTasksMax)."""
     name, tasks_max = settings.name, settings.tasks_max
     if count <= tasks_max:
         return

@@ -1,9 +1,9 @@
 """The control thread of a child: it reads the pipe and keeps the requests of the worker.
 
-The task's or connector's thread asks this object; only the control thread changes it. When the pipe
-ends, so does the process, at once: no orphan outlives its worker process. So it does when its lease
-runs out: the worker process hangs, and another worker may run this task by now. And when the
-control thread itself dies: nothing would hear of a stop, of the lease or of the pipe's end.
+The task's or connector's thread asks this object; only the control thread changes it. The control
+thread ends the process at once in three cases: the pipe ends, so that no orphan outlives its worker
+process; the lease runs out, because the worker process hangs and another worker may run this task
+by now; the control thread itself fails, because no thread would read a stop or watch the lease.
 """
 
 from __future__ import annotations
@@ -64,17 +64,17 @@ EXIT_ORPHANED = 70
 EXIT_TERMINATED = 143
 
 SIGNAL_MARGIN_S = 0.1
-"""How much sooner than the time for a stop ends here the worker process's SIGTERM may come."""
+"""The time by which a stop ends earlier here, as the worker process's SIGTERM may come early."""
 
 REPLY_GRACE_S = 5.0
-"""An answer's way through the pipe, beyond the time its request may take."""
+"""The time for an answer's way through the pipe, beyond the time that its request may take."""
 
 
 class Control:
-    """The worker's requests to this process, and the way to ask the worker.
+    """The worker's requests to this process, and this process's requests to the worker.
 
-    `stop_requested` is given to source tasks as it is. `changed` is set at every message; a
-    waiter clears it before it looks.
+    Source tasks get the event `stop_requested` itself. `changed` is set at every message; a waiter
+    clears it before reading the state.
     """
 
     def __init__(
@@ -92,22 +92,24 @@ class Control:
         self.target_state = target_state
         self.stop_requested = threading.Event()
         self.stop_until_s = 0.0
-        """On the monotonic clock: until when an orderly stop may take."""
+        """The end of the time for an orderly stop, on the monotonic clock."""
         self.changed = threading.Event()
         self.statistics: Callable[[], StatsReported] = StatsReported
-        """Called when the worker process asks; set by the task's work."""
+        """Returns the statistics; called when the worker process asks, and set by the task's
+        work.
+        """
         self.set_logger_level: Callable[[str, str], object] = lambda _namespace, _level: None
         """Applies a level to this process; set before `start`."""
         self.levels_changed: Callable[[], object] = lambda: None
         """Called after a level was applied; must not wait."""
         self.logger_levels: Callable[[], Mapping[str, str]] = dict
-        """Returns the levels of this process's known loggers; set before `start` too."""
+        """Returns the levels of this process's known loggers; set before `start`."""
         self.describe_stacks: Callable[[], str] = describe_threads
-        """Returns the stacks of this process, and of one that belongs to it."""
+        """Returns the stacks of this process and of its Java process, if it has one."""
         self.mbeans: Callable[[], tuple[Metric, ...]] = tuple
         """Returns the numbers of MBeans of a Java process; waits for less than a second."""
         self.shared_java_pid: int | None = None
-        """Of the Java process that this task shares with others."""
+        """The id of the Java process that this task shares with others; None without one."""
         self._thread = long_lived.Thread("control", self._read)
 
     def start(self) -> None:
@@ -123,11 +125,11 @@ class Control:
         return self.target_state is TargetState.PAUSED
 
     def wait(self, timeout_s: float | None = None) -> None:
-        """Wait for the next message; a caller looks at the state before and after."""
+        """Wait for the next message; a caller reads the state before and after."""
         self.changed.wait(timeout_s)
 
     def next_task_config_request(self) -> GenerateTaskConfigsRequest | None:
-        """For connector processes: the oldest request not yet taken."""
+        """Return the oldest request not yet taken, None without one; for connector processes."""
         try:
             return self._task_config_requests.get_nowait()
         except queue.Empty:
@@ -137,7 +139,7 @@ class Control:
         self._channel.send(message)
 
     def report_statistics(self, request_id: int = 0, mbeans: tuple[Metric, ...] = ()) -> None:
-        """Report the task's work to the worker; an id of 0 means that it did not ask."""
+        """Report the task's work to the worker; without a request the id is 0."""
         told = self.statistics()
         pid = self.shared_java_pid
         self.send(replace(told, request_id=request_id, mbeans=mbeans, shared_java_pid=pid))
@@ -148,14 +150,14 @@ class Control:
         return dict(self._ask(OffsetsRead, request, timeout_ms).entries)
 
     def write_offsets(self, entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
-        """Write through the worker's store and wait until that is durable; errors as above."""
+        """Write through the worker's store and wait until the write is durable; errors as above."""
         request = partial(WriteOffsetsRequest, entries=entries, timeout_ms=timeout_ms)
         self._ask(OffsetsWritten, request, timeout_ms)
 
     def offset_keys_in_use(
         self, keys: tuple[bytes, ...], timeout_ms: int
     ) -> Mapping[bytes, tuple[bytes, ...]]:
-        """Ask under which raw keys the worker's store has these, newest first; errors as above."""
+        """Return the raw keys of these in the worker's store, newest first; errors as above."""
         return self._ask(OffsetKeysFound, partial(FindOffsetKeys, keys=keys), timeout_ms).keys
 
     def connector_offsets(self, connector: str, timeout_ms: int) -> Mapping[bytes, bytes]:
@@ -164,19 +166,20 @@ class Control:
         return self._ask(ConnectorOffsetsFound, request, timeout_ms).entries
 
     def confirm_offset_change(self, timeout_ms: int, *, complete: bool) -> None:
-        """Wait until the worker lets a prepared change of offsets be written; errors as above."""
+        """Wait until the worker allows a prepared change of offsets; errors as above."""
         request = partial(ConfirmOffsetChange, complete=complete)
         self._ask(OffsetChangeConfirmed, request, timeout_ms)
 
     def confirm_start(self) -> bool:
-        """Ask whether this task may begin, its producer being initialised; False when stopped.
+        """Ask whether this task may start, its producer being initialised; False when stopped.
 
-        Waits as long as it takes. Raises ConnectException with Kafka's text when it may not.
+        Waits without a time limit. Raises ConnectException with Kafka's text when the task may not
+        start.
         """
         request_id = next(self._request_ids)
         future: Future[Message] = Future()
         self._replies[request_id] = self._start_confirmed = future
-        # Stop may have come before there was something to end.
+        # A stop that came before the line above has found no future to cancel.
         if not self.stopping:
             self._channel.send(ConfirmStart(request_id=request_id))
             try:
@@ -211,7 +214,7 @@ class Control:
         return reply
 
     def _read(self) -> None:
-        # select() refuses descriptors above 1023, which the thousandth child of a worker has.
+        # select() refuses descriptors above 1023, which a worker with a thousand children reaches.
         with selectors.DefaultSelector() as selector:
             selector.register(self._channel, selectors.EVENT_READ)
             while True:
@@ -262,8 +265,8 @@ class Control:
                 if future is not None and not future.done():
                     future.set_result(message)
             case ReportStats() | DumpStacks():
-                # Not here: this thread must never wait for a worker process that does not read.
-                # A figure that cannot be read costs its answer, not the task.
+                # A thread of its own, as this one must never wait for a worker process that does
+                # not read. A metric that cannot be read costs its answer, not the task.
                 answer = partial(self._tell, message)
                 long_lived.Thread("inquiry", answer, on_death=lambda _: None).start()
             case _:
@@ -288,10 +291,10 @@ PERIOD_S = 5.0
 class ActiveTopics:
     """Calls `report` with the names of topics that a task uses (KIP-558).
 
-    Kafka: `WorkerTask.recordActiveTopic`, which asks the status store for each record; here the
-    worker hears of a topic at its first use, and then once per period in which it was used again,
-    so that a topic that was reset in between is listed again. `used` anywhere, `refresh` on the
-    task's thread.
+    Kafka: `WorkerTask.recordActiveTopic`, which asks the status store for each record. Here the
+    worker gets a topic at its first use, and then once in each period in which the topic was used,
+    so that a topic that was reset in between is listed again. Any thread may call `used`, only the
+    task's thread calls `refresh`.
     """
 
     def __init__(
@@ -304,7 +307,7 @@ class ActiveTopics:
         self._period_ends_s = clock() + PERIOD_S
 
     def used(self, topic: str) -> None:
-        """Note that a record went to the topic or came from it; quick enough for each record."""
+        """Note that a record went to the topic or came from it; fast enough for each record."""
         if topic in self._known:
             self._used_again.add(topic)
         else:
@@ -312,12 +315,12 @@ class ActiveTopics:
             self._report(topic)
 
     def refresh(self) -> None:
-        """Report topics that were used again, when it is time; to be called once per batch."""
+        """Report topics that were used again, once a period has passed; called once per batch."""
         now_s = self._clock()
         if now_s < self._period_ends_s:
             return
         self._period_ends_s = now_s + PERIOD_S
-        # Copied at once: another thread may add to the set at any time.
+        # Copied in one step, as another thread may add to the set at any time.
         topics = frozenset(self._used_again)
         self._used_again -= topics
         for topic in topics:

@@ -1,14 +1,14 @@
 """A child process from its first instruction to its last.
 
-`run` is called by the fork server's child with its end of the pipe; the first message says what the
-process is for. The process ends by `os._exit`: neither plugin threads nor client libraries may hold
-it up once everything was reported. An exception that nothing has reported is logged and becomes the
-process' last words, which the worker process puts into traces and answers.
+The fork server's child calls `run` with its end of the pipe; the first message is the process's
+job. The process ends by `os._exit`: neither plugin threads nor client libraries may delay the end
+once everything is reported. An exception that is not reported otherwise is logged and becomes the
+process's last words, which the worker process puts into traces and answers.
 
-Log lines are sent to the worker process one by one. Each is on its way before the call that logs it
-returns, so those before a crash arrive. They go to standard error as well, all of them; here only
-as many as a worker process can keep for all its children. Thread-safe, as `logging` holds the
-handler's lock.
+Log lines are sent to the worker process one by one. A line is sent before the call that logs it
+returns, so the lines before a crash arrive. Standard error gets all lines; the worker process gets
+only as many as it can keep for all its children. Thread-safe, as `logging` holds the handler's
+lock.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ _CUT = " [...]"
 
 
 class LogReports(logging.Handler):
-    """A handler of the root logger; `send` is the channel's."""
+    """A handler of the root logger that sends lines by `send`, which is the channel's."""
 
     def __init__(
         self, send: Callable[[Message], None], clock: Callable[[], float] = time.monotonic
@@ -113,8 +113,8 @@ class LogReports(logging.Handler):
         self._sending = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Send a line, or count it when there are too many."""
-        # Sending may log, in this thread and below this very call.
+        """Send a line, or count it when there have been too many."""
+        # Sending may log a line on this thread, which calls this method again.
         if self._sending:
             return
         now_s = self._clock()
@@ -150,16 +150,17 @@ def _line(record: logging.LogRecord, level: str, text: str) -> LineLogged:
 LOG = logging.getLogger(__name__)
 
 COLLECTION_THRESHOLDS = (50_000, 20, 20)
-"""Records come and go by the ten thousand and hold no cycles: the default of 700 new objects
-between two collections costs a tenth of the rate."""
+"""The default of 700 new objects between two collections costs a tenth of the rate: tens of
+thousands of records come and go, and they hold no cycles.
+"""
 EXIT_FAILED = 1
-"""Exit code of a process whose last words say why."""
+"""Exit code of a process whose last words give the reason."""
 
 
 def run(connection: socket.socket, last_words: int) -> None:
-    """Do the job that comes first over `connection`; does not return.
+    """Do the job in the first message of `connection`; does not return.
 
-    `last_words`: the descriptor of the file that says why this process failed.
+    `last_words`: the descriptor of the file that gets the reason why this process failed.
     """
     channel = Channel(connection)
     exit_code = EXIT_FAILED
@@ -183,7 +184,7 @@ def run(connection: socket.socket, last_words: int) -> None:
 
 
 def leave(error: BaseException, last_words: int) -> None:
-    """Report why this process ends, in the log and to the worker process."""
+    """Report the reason why this process ends, in the log and to the worker process."""
     text = masked(format_trace(error))
     os.write(last_words, text.encode(errors="backslashreplace"))
     LOG.critical("process failed", exc_info=error)
@@ -207,7 +208,7 @@ def _serve(channel: Channel, job: Message) -> None:
             _run_connector(channel, job, levels)
         case ValidateConfigJob():
             _prepare_logging(job.worker, scope="validation")
-            # One job, or those of one location as long as the worker process keeps this one.
+            # A process that the worker process keeps answers all validations of one location.
             with KeptQuestions() as kept:
                 next_job: Message | None = job
                 while next_job is not None:
@@ -236,7 +237,7 @@ def _serve(channel: Channel, job: Message) -> None:
 
 
 def _run_in_thread(channel: Channel, fate: int, levels: RuntimeLevels) -> None:
-    """Do as `run` for a task in a shared process, and leave nothing of it behind."""
+    """Run a task in a thread of a shared process, and clean up after it."""
     exit_code, words = 0, ""
     reports = LogReports(channel.send)
     owner = ""
@@ -254,7 +255,7 @@ def _run_in_thread(channel: Channel, fate: int, levels: RuntimeLevels) -> None:
         logging.getLogger().removeHandler(reports)
         long_lived.forget_before_end(owner)
         unmask_logs(owner)
-        # The worker process closes the pipe at once when it has read the fate.
+        # The worker process closes the pipe as soon as it has read the result of the task.
         channel.is_over = True
         told = words.encode(errors="backslashreplace")[:LAST_WORDS_BYTES]
         os.write(fate, NUMBER.pack(exit_code) + told)
@@ -263,14 +264,14 @@ def _run_in_thread(channel: Channel, fate: int, levels: RuntimeLevels) -> None:
 
 
 def _control_of(channel: Channel, levels: RuntimeLevels) -> Control:
-    """Return the control of a process that answers and ends: its state says nothing."""
+    """Return the control of a process that answers one question; its state has no meaning."""
     control = Control(channel, TargetState.STOPPED)
     _listen(control, levels)
     return control
 
 
 def _answer(channel: Channel, answer: Message) -> None:
-    """Send the result of plugin code, or name the part of it that no message can carry."""
+    """Send the result of plugin code, or name the part of it that a message cannot hold."""
     try:
         channel.send(answer)
     except ChannelError as exc:
@@ -288,11 +289,11 @@ def _prepare_logging(worker: WorkerSettings, **scope: str) -> RuntimeLevels:
 
 
 def _listen(control: Control, levels: RuntimeLevels) -> None:
-    """Start the control thread, which may change levels, and give SIGTERM its meaning.
+    """Start the control thread, which may change levels, and install the handler of SIGTERM.
 
-    Until the time for an orderly stop is over it is ignored: service managers send it to every
-    process of the worker, and the worker process then stops its children in its own order. So it
-    is for good in a process that tasks share.
+    SIGTERM is ignored until the time for an orderly stop is over: service managers send it to every
+    process of the worker, and the worker process then stops its children in its own order. A
+    process that tasks share always ignores it.
     """
 
     def terminate(_number: int, _frame: FrameType | None) -> None:
@@ -408,7 +409,7 @@ def _run_connector(channel: Channel, job: RunConnectorJob, levels: RuntimeLevels
     except BaseException as exc:
         LOG.error("connector could not be made", exc_info=exc)
         report_failure(exc)
-        # Failed it stays, until the worker stops it.
+        # The connector stays FAILED until the worker stops it.
         control.stop_requested.wait()
         control.send(StateReported(state=State.UNASSIGNED))
         return
@@ -416,7 +417,7 @@ def _run_connector(channel: Channel, job: RunConnectorJob, levels: RuntimeLevels
 
 
 def _is_idle(connector: Connector, before: frozenset[str]) -> bool:
-    """Return whether there is no work beside that of the process itself."""
+    """Return whether the connector has no threads or child processes beside those of `before`."""
     return present_work() <= before and (
         not isinstance(connector, JavaConnector) or connector.is_idle()
     )

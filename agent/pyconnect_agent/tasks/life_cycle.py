@@ -1,4 +1,4 @@
-"""From start to end of a task's process: states, pauses before the start, failures.
+"""The life of a task's process from start to end: states, a pause before the start, failures.
 
 Kafka: WorkerTask. `TaskWork` has the parts that differ between sources and sinks.
 """
@@ -24,7 +24,7 @@ class TaskWork(Protocol):
     """One source or sink task; its methods are called in this order, each at most once."""
 
     def version(self) -> object:
-        """Return the version as the plugin reports it; the plugin is constructed by now."""
+        """Return the version as the plugin reports it; the plugin is already constructed."""
         ...
 
     def start(self) -> None:
@@ -46,7 +46,9 @@ class TaskLifeCycle:
     def __init__(self, control: Control) -> None:
         self._control = control
         self.metrics = TaskMetrics(Sampling())
-        """Replaced before the task is made, once the worker's windows are known."""
+        """The metrics; replaced before the task is made, once the worker's sampling windows are
+        known.
+        """
         self._version: str | None = None
         self.mask: Callable[[str], str] = str
         """Hides values of config providers in a trace."""
@@ -58,11 +60,11 @@ class TaskLifeCycle:
         )
 
     def show_retries(self, trace: str | None) -> None:
-        """Report RUNNING with the failure that is being repeated, None when it is over."""
+        """Report RUNNING with the trace of a retried call, None when the retries are over."""
         self.report(State.RUNNING, None if trace is None else shortened(self.mask(trace)))
 
     def fail(self, error: BaseException) -> None:
-        """End with an error: FAILED, or UNASSIGNED once an end was asked for."""
+        """Report an error: FAILED, or UNASSIGNED once the worker has asked for a stop."""
         if self._control.stopping:
             LOG.warning("task failed while it was being stopped", exc_info=error)
             self.report(State.UNASSIGNED)
@@ -76,7 +78,7 @@ class TaskLifeCycle:
                 LOG.exception("the last metrics of the failed task are missing")
 
     def run(self, work: TaskWork) -> None:
-        """Return when all is over and reported."""
+        """Run the task; return when its last state is reported."""
         failure: BaseException | None = None
         started = False
         try:
@@ -102,7 +104,7 @@ class TaskLifeCycle:
             self.fail(failure)
 
     def _await_start(self) -> bool:
-        """Wait while the target state is PAUSED; False when the end comes first."""
+        """Wait while the target state is PAUSED; return False when a stop comes first."""
         control = self._control
         if control.should_pause and not control.stopping:
             self.report(State.PAUSED)

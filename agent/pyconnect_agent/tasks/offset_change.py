@@ -5,13 +5,13 @@ instance that was never started. Nothing is written before the worker has confir
 connector is still stopped. The worker process kills this process when its time is over.
 
 Sink connectors: the offsets are those of the consumer group. A reset deletes the whole group; an
-alter commits positions and deletes those that shall be none. Members of the group, of tasks that
-have not ended yet, keep both from being done.
+alter commits positions and deletes those that the request sets to null. Both fail while tasks that
+have not ended yet are members of the group.
 
 Source connectors: a reset writes a tombstone to every raw key of the connector, as it is on the
-topic. With exactly-once support all goes in one transaction of `<group>-<connector>`, the id of the
-accepted proposal; Apache's leaders use the id of task 0, which is fenced too. In the end all is
-read back.
+topic. With exactly-once support one transaction of `<group>-<connector>`, the id of the accepted
+proposal, has all writes; Apache's leaders use the id of task 0, which is fenced too. Finally all
+offsets are read back.
 
 Offsets are read in such a process too: the connector's overrides may hold secrets, which no worker
 process sees.
@@ -86,7 +86,7 @@ from pyconnect_clients.connect_names import (
 )
 
 ENTRIES_AT_ONCE = 10_000
-"""So many are given to a store in one write: no producer has to queue more."""
+"""The most entries in one write to a store, so that no producer has to queue more."""
 
 
 class SourceOffsetChange:
@@ -125,10 +125,11 @@ class SourceOffsetChange:
         self._producer: Future[TransactionalProducer] | None = None
 
     def collect(self) -> None:
-        """Find out the present offsets, and faults of the requested ones."""
+        """Read the present offsets, or check the requested ones."""
         if isinstance(self._worker, DistributedConfig) and self._transactional:
-            # Earlier changes are fenced beside reading. A leader that died in one has left its
-            # transaction open: readers wait for it until it times out, those below among them.
+            # The producer fences earlier changes while offsets are read. A leader that died in a
+            # change has left its transaction open: readers, such as those below, wait for it until
+            # it times out.
             own_id = alter_transactional_id(self._worker.group_id, self._job.connector)
             settings = self._producer_config(self._worker, own_id)
             producer = TransactionalProducer(settings.properties, settings.max_block_ms)
@@ -151,11 +152,11 @@ class SourceOffsetChange:
         self._asked = StoredPairs(self._entries.items())
 
     def ask_connector(self) -> bool:
-        """Call `alter_offsets`; True when nothing is left to do outside of Kafka Connect."""
+        """Call `alter_offsets`; return True when nothing outside of Kafka Connect is left to do."""
         return self._connector.alter_offsets(dict(self._config), self._asked)
 
     def write(self) -> None:
-        """Write, and read back."""
+        """Write the offsets, and read them back."""
         if not self._entries:
             return
         if self._producer is not None:
@@ -167,7 +168,7 @@ class SourceOffsetChange:
         entries = self._stores.connector_entries(self._job.connector, self._deadline.remaining_ms())
         if not entries and not any(self._entries.values()):
             return
-        # Most are found as they were written; the others may be there under another raw key.
+        # Most entries are read back unchanged; the others may be there under another raw key.
         doubtful = {
             key: value
             for key, value in self._entries.items()
@@ -185,7 +186,7 @@ class SourceOffsetChange:
             raise InternalError(failed_text(self._job.connector, "source"))
 
     def _write_in_transaction(self, initialised: Future[TransactionalProducer]) -> None:
-        # A Java leader may have begun such a change, with the id of task 0, and hang in it.
+        # A Java leader may have started such a change, with the id of task 0, and hang in it.
         worker = self._worker
         assert isinstance(worker, DistributedConfig)
         transactional_id = task_transactional_id(worker.group_id, self._job.connector, 0)
@@ -193,7 +194,7 @@ class SourceOffsetChange:
         try:
             fence({transactional_id: config.properties}, self._deadline.remaining_ms())
         except AuthorizationError as exc:
-            # A worker without rights to the id has no change under way with it.
+            # A worker without rights to the id has not started a change with it.
             LOG.warning("id of task 0 not fenced", extra={"reason": exc.message})
         producer = initialised.result()
         try:
@@ -208,7 +209,7 @@ class SourceOffsetChange:
             self._stores.committed(some)
 
     def _parts(self) -> Iterator[dict[bytes, bytes | None]]:
-        """Yield the entries, some at once."""
+        """Yield the entries in parts of at most ENTRIES_AT_ONCE."""
         entries = iter(self._entries.items())
         while some := dict(islice(entries, ENTRIES_AT_ONCE)):
             yield some
@@ -232,7 +233,7 @@ class SourceOffsetChange:
 
 
 class SinkOffsetChange:
-    """The same steps as those of `SourceOffsetChange`; `config` is resolved."""
+    """The same steps as those of `SourceOffsetChange`, for a group; `config` is resolved."""
 
     def __init__(
         self,
@@ -301,7 +302,7 @@ class SinkOffsetChange:
             changes.delete_group()
             return
         positions = {found: offset for found, offset in self._asked.items() if offset is not None}
-        # Both are tried, as in Kafka Connect; a request that failed in part can be repeated.
+        # Both calls are tried, as in Kafka Connect; a request that failed in part can be repeated.
         failure: AgentError | None = None
         try:
             changes.commit(positions)
@@ -322,7 +323,7 @@ LOG = logging.getLogger(__name__)
 
 
 def change_offsets(job: ChangeOffsetsJob, control: Control) -> Message:
-    """Never raises: a failure is an answer."""
+    """Return the answer to a change of offsets, which may be a failure; never raises."""
     return answer(job.worker, lambda worker: _changed(job, control, worker))
 
 
@@ -350,7 +351,7 @@ def _changed(job: ChangeOffsetsJob, control: Control, worker: WorkerView) -> Mes
         change.collect()
         control.send(OffsetChangeReached(kind=kind, stage=ChangeStage.CALLING))
         try:
-            # A method without a return statement has not said that it has checked the offsets.
+            # A method without a return statement does not claim to have checked the offsets.
             complete = bool(change.ask_connector())
         except NotImplementedError as exc:
             raise InternalError(unsupported_text(job.connector)) from exc
@@ -359,7 +360,7 @@ def _changed(job: ChangeOffsetsJob, control: Control, worker: WorkerView) -> Mes
         change.write()
     except RequestError:
         raise
-    # Whatever it is, SystemExit of a plugin too, it has a text of Kafka Connect's.
+    # Kafka Connect has a text for any exception, SystemExit of a plugin included.
     except BaseException as exc:
         LOG.error("offsets could not be modified", exc_info=exc)
         text = worker.mask(str(exc))
@@ -376,7 +377,7 @@ def _changed(job: ChangeOffsetsJob, control: Control, worker: WorkerView) -> Mes
 
 
 def read_offsets(job: ReadOffsetsJob) -> Message:
-    """Never raises: a failure is an answer."""
+    """Return the stored offsets or a failure as the answer; never raises."""
     read = _read_own if job.own else _read_committed
     return answer(job.worker, lambda worker: read(job, worker))
 
@@ -386,7 +387,7 @@ def _read_committed(job: ReadOffsetsJob, worker: WorkerView) -> Message:
     java = java_class_of(worker, config)
     if java is None:
         is_sink = isinstance(worker.connector(config), SinkConnector)
-    else:  # a question to the catalog: no Java process starts
+    else:  # the catalog answers: no Java process starts
         found = worker.catalog.java.find(java.name)
         is_sink = any(plugin.kind is PluginKind.SINK for plugin in found)
     if not is_sink:

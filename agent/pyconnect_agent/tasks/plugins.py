@@ -1,9 +1,9 @@
-"""The plugins that convert and change a task's records, and checks of what plugin code returns.
+"""The plugins that convert and change a task's records, and checks of the values that they return.
 
-Kafka: what `Worker.startTask` makes for tasks of either kind. A converter is the connector's own,
-else the worker's. Java's type system keeps a connector from returning anything but texts; Python's
-does not. An error of a check names the place and the type but never a value: it may be a secret.
-Offsets of sinks are shown.
+Kafka: the plugins that `Worker.startTask` makes for tasks of either kind. A converter is the
+connector's own, else the worker's. Java's type system makes connectors return texts; Python's does
+not. An error of a check names the place and the type but never a value: it may be a secret. Offsets
+of sinks are shown.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from pyconnect_api import (
 )
 
 VERSION_OPTION = "plugin.version"
-"""KIP-891: a version or version range, beside the class it is about."""
+"""KIP-891: the option with a version or version range, beside that of the plugin's class."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,10 @@ class TaskPlugins:
         connector_config: Mapping[str, str],
         stages: Sequence[ChainPart] | None = None,
     ) -> TaskPlugins:
-        """Make and configure them; `stages`: made before. Raises ConfigException and theirs."""
+        """Make and configure the plugins; `stages` are already made.
+
+        Raises ConfigException and the exceptions of the plugins.
+        """
         return cls(
             converters=Converters(
                 key=converter_of(worker, "key", connector_config),
@@ -74,7 +77,7 @@ class TaskPlugins:
         )
 
     def close_with(self, closing: ExitStack) -> None:
-        """Have them closed at the end of `closing`, transformations first, whatever fails."""
+        """Have `closing` close them at its end, transformations first, whatever fails."""
         for converter in (self.converters.key, self.converters.value, self.converters.header):
             closing.callback(converter.close)
         for stage in self.stages:
@@ -82,9 +85,9 @@ class TaskPlugins:
 
 
 def converter_of(worker: WorkerView, role: str, config: Mapping[str, str]) -> Any:
-    """Make the `key`, `value` or `header` converter: the connector's if it names one.
+    """Make the `key`, `value` or `header` converter: the connector's, else the worker's.
 
-    Else the worker's. Options come from whichever names the class; the two are not merged.
+    Options come from the config that names the class; the two are not merged.
     """
     is_header = role == "header"
     class_name, options = converter_choice(worker, role, config)
@@ -103,7 +106,7 @@ def converter_of(worker: WorkerView, role: str, config: Mapping[str, str]) -> An
 def converter_choice(
     worker: WorkerView, role: str, config: Mapping[str, str]
 ) -> tuple[str, dict[str, str]]:
-    """Return a converter's class and options: both of the connector, or both of the worker."""
+    """Return a converter's class and options, both from the connector or both from the worker."""
     key = f"{role}.converter"
     if key in config:
         return config[key], below(config, f"{key}.")
@@ -113,7 +116,7 @@ def converter_choice(
 def stages_of(
     worker: WorkerView, config: Mapping[str, str], wanted: Sequence[str] | None = None
 ) -> list[TransformationStage]:
-    """Make and configure the chain of a connector, or the part of it that is wanted."""
+    """Make and configure a connector's chain, or the transformations of the `wanted` aliases."""
 
     def made(base: Any, kind: PluginKind, prefix: str, options: dict[str, str]) -> Any:
         name, version = options.pop("type", ""), options.pop(VERSION_OPTION, None)
@@ -142,7 +145,7 @@ def stages_of(
 
 
 def stage_options(config: Mapping[str, str], alias: str) -> tuple[dict[str, str], str | None, bool]:
-    """Return a transformation's own options, its predicate's alias, and if that is negated."""
+    """Return a transformation's own options, its predicate's alias, and whether that is negated."""
     options = below(config, f"transforms.{alias}.")
     predicate = options.pop("predicate", None)
     return options, predicate, options.pop("negate", "false").strip().lower() == "true"
@@ -151,8 +154,9 @@ def stage_options(config: Mapping[str, str], alias: str) -> tuple[dict[str, str]
 def many_values(converter: Converter, way: str) -> Any:
     """Return the converter's form of a conversion for many values; None without it.
 
-    `way`: `to_connect` or `from_connect`. It is used only where it is as new as the form for one
-    value: a class that changed the latter alone is asked value by value.
+    `way`: `to_connect` or `from_connect`. The form for many values is used only where a class
+    defines it together with the form for one: a subclass that overrides only the latter is called
+    for each value.
     """
     for names in (
         getattr(converter, "__dict__", {}),
@@ -166,14 +170,14 @@ def many_values(converter: Converter, way: str) -> Any:
 
 
 def connector_and_task(connector: Connector, task: SourceTask | SinkTask) -> tuple[Metric, ...]:
-    """Class and version of both; the task's tags are added where metrics are collected."""
+    """Return the metrics of both; the task's tags are added where metrics are collected."""
     kind = "source" if isinstance(connector, SourceConnector) else "sink"
     texts = {"connector-type": kind, **_plugin("connector", connector), **_plugin("task", task)}
     return tagged({TASK: texts}, {})
 
 
 def converters_and_stages(plugins: TaskPlugins) -> tuple[Metric, ...]:
-    """Class and version of each, those of stages tagged with their aliases (since Kafka 4.2).
+    """Return the metrics of each plugin, with aliases as tags of stages (since Kafka 4.2).
 
     A built-in plugin is named as the Java class it stands for, others by their Python class.
     """
@@ -187,7 +191,7 @@ def converters_and_stages(plugins: TaskPlugins) -> tuple[Metric, ...]:
 
 
 def stage_metrics(stages: Iterable[TransformationStage]) -> tuple[Metric, ...]:
-    """Class and version of each transformation and predicate."""
+    """Return the metrics of the class and version of each transformation and predicate."""
     metrics: list[Metric] = []
     for stage in stages:
         texts = _plugin("transform", stage.transformation)
@@ -206,7 +210,10 @@ def _plugin(role: str, plugin: object) -> dict[str, MetricValue]:
 
 
 def plain_task_configs(found: object, owner: str) -> tuple[dict[str, str | None], ...]:
-    """Check what `task_configs` of the class `owner` returned. Values may be None, as in Java."""
+    """Check the configs that `task_configs` of the class `owner` returned.
+
+    Values may be None, as in Java.
+    """
     place = f"{owner}.task_configs()"
     if not isinstance(found, Collection) or isinstance(found, str | bytes | Mapping):
         raise ConnectException(f"{place} returned {type_name(found)}, expected a list of mappings")
@@ -224,7 +231,7 @@ def plain_task_configs(found: object, owner: str) -> tuple[dict[str, str | None]
 
 
 def plain_records(found: Any, owner: str) -> Sequence[SourceRecord]:
-    """Check what `poll` of the class `owner` returned; the first of a list stands for all."""
+    """Check the records that `poll` of the class `owner` returned, of a list only the first."""
     wrong = None
     if not isinstance(found, Sequence) or isinstance(found, str):
         wrong = type_name(found)
@@ -238,7 +245,7 @@ def plain_records(found: Any, owner: str) -> Sequence[SourceRecord]:
 
 
 def plain_offsets(found: object, owner: str) -> Mapping[TopicPartition, int]:
-    """Check what `pre_commit` of the class `owner` returned: no Java task can return the rest."""
+    """Check the offsets that `pre_commit` of the class `owner` returned, as Java's types do."""
     place = f"{owner}.pre_commit() (in Java: preCommit)"
     if not isinstance(found, Mapping):
         raise ConnectException(
@@ -252,19 +259,19 @@ def plain_offsets(found: object, owner: str) -> Mapping[TopicPartition, int]:
 
 
 def plain_version(found: object, owner: str) -> str | None:
-    """Check what `version` of `owner`, connector or task, returned."""
+    """Check the version that the connector or task `owner` returned."""
     return None if found is None else _text(found, f"version() of the {owner}")
 
 
 def type_name(value: object) -> str:
-    """Return the name of a value's type, with its module unless built in."""
+    """Return the name of a value's type, with its module unless the type is built in."""
     kind = type(value)
     name = kind.__qualname__
     return name if kind.__module__ == "builtins" else f"{kind.__module__}.{name}"
 
 
 def _text(value: object, place: str) -> str:
-    """Return a plain str: subclasses such as StrEnum may have conversions of their own."""
+    """Return a plain str: subclasses such as StrEnum may override conversions."""
     if not isinstance(value, str):
         raise ConnectException(f"{place} is of type {type_name(value)}, expected str")
     text = str.__str__(value)

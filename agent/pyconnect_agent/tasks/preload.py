@@ -1,6 +1,6 @@
-"""Imported once by the fork server, so that every child shares what it loads and prepares.
+"""Imported once by the fork server, so that every child shares the loaded modules and their data.
 
-No thread and no client is left: a fork would break them.
+The module leaves no thread and no client behind: a fork would break them.
 """
 
 import encodings.idna
@@ -14,15 +14,15 @@ from pyconnect_agent.tasks import host
 
 __all__ = [
     "base",
-    "encodings",  # of a host's name, for connections of Python's own
+    "encodings",  # encodes a host's name, for connections of Python's own
     "file_stream",
     "host",
     "json",
 ]
 
 configure_logging()
-# What librdkafka and OpenSSL set up for the first client of a process, 1.5 MiB; this client and its
+# The first client of a process makes librdkafka and OpenSSL set up 1.5 MiB; this client and its
 # threads end at once.
 create_producer({"log_level": 0})
-# A definition of its own would be another 0.5 MiB.
+# A definition of a class of its own would take another 0.5 MiB.
 DistributedConfig.definition()

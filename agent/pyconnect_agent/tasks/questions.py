@@ -1,7 +1,7 @@
 """One question, one answer: validate a config, describe a plugin, fence older tasks' producers.
 
-Each runs in a process of its own, which the worker process kills when it takes too long: plugin
-code may hang, and configs may refer to secrets, which are resolved in children only.
+Each question has a process of its own, which the worker process kills when it takes too long:
+plugin code may hang, and configs may refer to secrets, which are resolved in children only.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ DESCRIBED_KINDS = frozenset({*LISTED_KINDS, PluginKind.CONNECTOR})
 
 
 def validate_config(job: ValidateConfigJob, kept: KeptQuestions | None = None) -> Message:
-    """Never raises: a failure is an answer. `kept` holds the Java process for the next job."""
+    """Return the result of a validation or the failure; never raises.
+
+    `kept` holds the Java process for the next job.
+    """
 
     def validated(worker: WorkerView) -> Message:
         resolved = worker.resolve(job.config)
@@ -65,7 +68,7 @@ def validate_config(job: ValidateConfigJob, kept: KeptQuestions | None = None) -
 
 
 def describe_plugin(job: DescribePluginJob) -> Message:
-    """Never raises: a failure is an answer."""
+    """Return the description of a plugin or the failure; never raises."""
 
     def described(worker: WorkerView) -> Message:
         catalog = worker.catalog
@@ -100,7 +103,7 @@ def answer(
     work: Callable[[WorkerView], Message],
     kept: KeptQuestions | None = None,
 ) -> Message:
-    """Return the result of `work`, or its failure without values of config providers."""
+    """Return the result of `work`, or its failure with values of config providers masked."""
     worker = None
     try:
         worker = WorkerView(settings.properties, settings.plugins, kept)
@@ -126,12 +129,12 @@ def answer(
 
 
 def fence_producers(job: FenceProducersJob) -> Message:
-    """Never raises: a failure is an answer (KIP-618)."""
+    """Fence the producers of older tasks; return a failure, never raise (KIP-618)."""
 
     def fenced(worker: WorkerView) -> Message:
         config = worker.resolve(job.connector_config).values
         client_id = f"connector-worker-adminclient-{job.connector}"
-        # Changes of offsets use the producer's credentials, fencing those of the admin client.
+        # Changes of offsets use the producer's credentials, while fencing uses the admin client's.
         changing, tasks = (
             {
                 each: configure(worker.config, config, client_id, each).build().properties

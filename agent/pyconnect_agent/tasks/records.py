@@ -1,8 +1,8 @@
 """Stages that records of sources and sinks pass: tolerance and transformations.
 
 Kafka: RetryWithToleranceOperator (`errors.*`, KIP-298), TransformationChain. Tolerance costs
-nothing on the happy path: callers try the operation themselves and come here with the exception
-only. Failures of transformations go through it, one stage per transformation.
+nothing without an error: callers try the operation themselves and use `Tolerance` only with the
+exception. It handles failures of transformations one stage per transformation.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Failure:
 
 @dataclass(slots=True)
 class ErrorCounts:
-    """Kafka's `task-error-metrics` of one task; `last_error_ms` is epoch time, 0 for never."""
+    """Kafka's `task-error-metrics` of one task; `last_error_ms` is epoch time, 0 for no error."""
 
     record_failures: int = 0
     record_errors: int = 0
@@ -79,10 +79,10 @@ class ErrorCounts:
 
 
 class ErrorReporter(Protocol):
-    """Log or dead letter queue."""
+    """The log or the dead letter queue."""
 
     def report(self, failure: Failure) -> Future[None] | None:
-        """Return a future that is done when the report is durable, None when it is already.
+        """Return a future that is done when the report is durable, None when it already is.
 
         Does not raise: the reporter logs and counts a report that fails.
         """
@@ -101,7 +101,7 @@ def repeated(
     operation: Callable[..., Result],
     *arguments: Any,
 ) -> Result:
-    """Repeat an operation that raised `error` as long as the policy allows; raise its last error.
+    """Retry an operation that raised `error` as long as the policy allows; raise its last error.
 
     `stop_requested` interrupts the wait between attempts.
     """
@@ -124,8 +124,8 @@ def repeated(
 class Tolerance:
     """Retries, reports, and then skips the record or fails the task.
 
-    `stop_requested` interrupts the wait between attempts. `place_of` says for the failure's trace
-    where a record came from; None leaves it out.
+    `stop_requested` interrupts the wait between attempts. `place_of` returns where a record came
+    from, for the failure's trace; None leaves that out.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class Tolerance:
         self._stop_requested = stop_requested
         self._place_of = place_of
         self.on_skipped: Callable[[object, Future[None]], object] = lambda *_: None
-        """Gets a record that was left out, and the future of its report if that takes time."""
+        """Called with a skipped record, and the future of its report if that is not yet done."""
 
     def recover(
         self,
@@ -156,7 +156,7 @@ class Tolerance:
         operation: Callable[..., Result],
         *arguments: Any,
     ) -> Result:
-        """Go on after the first attempt of `operation(*arguments)` raised `error`.
+        """Retry `operation(*arguments)`, whose first attempt raised `error`; return its result.
 
         Raises RecordSkipped when the record is to be left out, ConnectException otherwise.
         """
@@ -187,17 +187,17 @@ class Tolerance:
     def failed(self, failure: Failure) -> Future[None] | None:
         """Report a failure that is not retried; raises ConnectException unless tolerated.
 
-        As in Kafka a tolerated one counts neither as error nor as skipped: `skipped` counts
+        As in Kafka a tolerated failure counts neither as error nor as skipped: `skipped` counts
         those, for records it leaves out.
 
-        Returns a future that is done when the reports are durable, None when they are.
+        Returns a future that is done when the reports are durable, None when they already are.
         """
         counts = self.counts
         counts.record_failures += 1
         counts.last_error_ms = int(time.time() * 1000)
         pending = None
         for reporter in self._reporters:
-            # At most one of them takes time: the dead letter queue.
+            # At most one reporter returns a future: the dead letter queue.
             pending = reporter.report(failure) or pending
         if not self.tolerate_all:
             counts.record_errors += 1
@@ -205,7 +205,7 @@ class Tolerance:
         return pending
 
     def exceeded(self, failure: Failure) -> ConnectException:
-        """Return the error of a task whose errors are not tolerated."""
+        """Return the exception that fails a task whose errors are not tolerated."""
         error = ConnectException("Tolerance exceeded in error handler")
         if self._place_of is not None:
             error.add_note(
@@ -218,8 +218,8 @@ class Tolerance:
 class LogReporter:
     """Writes one line per failure (`errors.log.enable`).
 
-    `describe_record` returns what `errors.log.include.messages` adds before the final dot; None
-    leaves it out.
+    `describe_record` returns the text that `errors.log.include.messages` adds before the final dot;
+    None leaves it out.
     """
 
     def __init__(
@@ -284,9 +284,10 @@ def retry_policy(settings: ConnectorSettings) -> RetryPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformationStage:
-    """`predicate` None: applies always; `negate`: applies where the predicate does not hold.
+    """A transformation with its predicate: it applies where the predicate holds.
 
-    `predicate_alias` is the name the connector's config gives the predicate.
+    With `negate` it applies where the predicate does not hold; without a predicate (None) it always
+    applies. `predicate_alias` is the name that the connector's config gives the predicate.
     """
 
     alias: str
@@ -308,7 +309,7 @@ class TransformationStage:
 
 
 class ChainPart(Protocol):
-    """A part of a chain; one in another process may be several transformations."""
+    """A part of a chain; a part in another process may be several transformations."""
 
     @property
     def alias(self) -> str: ...
@@ -317,11 +318,11 @@ class ChainPart(Protocol):
 
 
 TIMED_EVERY = 100
-"""Records of which one is timed."""
+"""One record out of so many is timed."""
 
 
 class StageCounts:
-    """What has become of the records that one transformation got; `us`: times of some of them."""
+    """The counts of the records that one transformation got; `us`: times of some of them."""
 
     __slots__ = ("alias", "came", "dropped", "failed", "us")
 
@@ -331,7 +332,7 @@ class StageCounts:
         self.us = Sampled(sampling)
 
     def add(self, came: int, dropped: int, failed: int, *us: float) -> None:
-        """Add what another process has counted."""
+        """Add the counts of another process."""
         self.came += came
         self.dropped += dropped
         self.failed += failed
@@ -339,7 +340,7 @@ class StageCounts:
             self.us.record(time_us, time.monotonic() * 1000)
 
     def metrics(self) -> tuple[Metric, ...]:
-        """Return the numbers; any thread, also while records go through."""
+        """Return the numbers; any thread may call this, also while records go through."""
         numbers = {
             "transform-record-in-total": self.came,
             "transform-record-out-total": self.came - self.dropped - self.failed,
@@ -353,10 +354,10 @@ class StageCounts:
 class Chain:
     """The transformations of a connector, as one function of a record or of many.
 
-    Only records that do not reach the end of the chain are counted one by one: the others are those
-    that came less those. A record that a predicate exempts goes in and out.
+    Only records that do not reach the end of the chain are counted one by one; the others are the
+    difference to those that came in. A record that a predicate exempts is counted as in and out.
 
-    For one record it returns None when the record is dropped, and raises RecordSkipped or
+    A call with one record returns None when the record is dropped, and raises RecordSkipped or
     ConnectException when it fails; reports of a failure name the record as it was before the chain.
     """
 
@@ -380,11 +381,11 @@ class Chain:
         return done[0] if failed is None else failed()
 
     def run(self, originals: Sequence[Any]) -> tuple[list[Any], Callable[[], Any] | None]:
-        """Transform records up to the first that fails; return results, and None if none does.
+        """Transform records up to the first that fails; return the results, and None if none fails.
 
-        Else a function that goes on with the record that failed, as if it were the only one. The
-        caller calls it after it has finished the records before it, so that failures are reported
-        in the order of the records. No transformation sees a record twice.
+        If one fails, the second value is a function that goes on with that record, as if it were
+        the only one. The caller calls it after finishing the records before it, so that failures
+        are reported in the order of the records. No transformation gets a record twice.
         """
         done: list[Any] = []
         append, steps = done.append, self._steps
@@ -455,7 +456,7 @@ class Chain:
 
 
 def timed(us: Sampled, step: Callable[[Any], Any], record: Any) -> Any:
-    """Return what the step returns, and record its time."""
+    """Return the result of the step for `record`, and note its time in `us`."""
     began_ns = time.perf_counter_ns()
     result = step(record)
     us.record((time.perf_counter_ns() - began_ns) / 1000, time.monotonic() * 1000)

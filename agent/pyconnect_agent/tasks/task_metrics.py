@@ -1,11 +1,11 @@
 """The metrics of tasks: those of all, of sources and of sinks.
 
 Kafka: WorkerTask.TaskMetricsGroup, ErrorHandlingMetrics, WorkerSinkTask.SinkTaskMetricsGroup and
-AbstractWorkerSourceTask.SourceTaskMetricsGroup. Everything is recorded per batch or per commit,
-never per record, by the task's threads, and read by the one that answers the worker process.
+AbstractWorkerSourceTask.SourceTaskMetricsGroup. The task's threads record everything per batch or
+per commit, never per record; the thread that answers the worker process reads it.
 
-A source's records that were written are not counted one by one: they are those polled, less those
-left out, less those under way.
+A source's written records are not counted one by one: they are those polled, less those left out,
+less those under way.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from pyconnect_api import PluginMetrics
 
 
 def now_ms() -> float:
-    """The clock of all measurements of this process."""
+    """Return the time in ms on the clock of all measurements of this process."""
     return time.monotonic() * 1000
 
 
 class TaskMetrics:
-    """`errors` is set once the task has its tolerance."""
+    """The metrics that every task has; `errors` is set once the task has its tolerance."""
 
     def __init__(self, sampling: Sampling) -> None:
         self.sampling = sampling
         self.errors = ErrorCounts()
         self.plugins: tuple[Metric, ...] = ()
-        """Classes and versions; grows while the task is made."""
+        """The metrics of classes and versions; the list grows while the task is made."""
         self.stages: Callable[[], Iterable[Metric]] = tuple
         """Returns the numbers of the task's transformations."""
         self.own = PluginMetrics()
-        """The task's; set once it has its context."""
+        """The metrics that the task itself adds; set once it has its context."""
         self._states = StateTimes()
         self._commits = Outcomes(sampling)
         self._commit_ms = Sampled(sampling)
@@ -59,7 +59,7 @@ class TaskMetrics:
         self._states.changed(state, now_ms())
 
     def committed(self, duration_ms: float, *, success: bool) -> None:
-        """An attempt to commit offsets has ended."""
+        """Record the end of an attempt to commit offsets."""
         now = now_ms()
         self._commits.record(success=success, now_ms=now)
         if success:
@@ -69,7 +69,7 @@ class TaskMetrics:
         self._batch_size.record(size, now_ms())
 
     def plugin_values(self) -> tuple[Metric, ...]:
-        """Return classes, versions, and the numbers of transformations and of the task's own."""
+        """Return classes, versions, and the numbers of the transformations and of the task."""
         own = self.own.values()
         return (
             *self.plugins,
@@ -104,11 +104,11 @@ class TaskMetrics:
 
 
 LOOK_INTERVAL_MS = 1_000
-"""How often it is looked how many records are not committed: that costs time per partition."""
+"""How often records that are not committed are counted: counting costs time per partition."""
 
 
 class SinkMetrics:
-    """`task` are the metrics that every task has."""
+    """The metrics of a sink task; `task` are those that every task has."""
 
     def __init__(self, task: TaskMetrics) -> None:
         self.task = task
@@ -125,20 +125,20 @@ class SinkMetrics:
         self._closing_commits = 0
         self.partition_count = 0
         self.sequence = 0
-        """Of the last commit that has begun."""
+        """The number of the last commit that has begun."""
 
     def read(self, size: int) -> None:
         self._read.record(size, now_ms())
 
     def put(self, size: int, duration_ms: float) -> None:
-        """The task has taken a batch."""
+        """Record a batch that the task has taken."""
         now = now_ms()
         self._sent.record(size, now)
         self._put_ms.record(duration_ms, now)
         self.task.batch(size)
 
     def look_at(self, offsets: SinkOffsets, *, at_once: bool = False) -> None:
-        """See how far commits are behind."""
+        """Record how many records are not committed."""
         now = now_ms()
         if at_once or now - self._looked_ms >= LOOK_INTERVAL_MS:
             self._looked_ms = now
@@ -146,7 +146,7 @@ class SinkMetrics:
             self._active.record(self._active_now, now)
 
     def committed(self, duration_ms: float, *, success: bool, closing: bool) -> None:
-        """The result of the current commit has come."""
+        """Record the result of the current commit."""
         self.task.committed(duration_ms, success=success)
         now = now_ms()
         if success:
@@ -156,7 +156,7 @@ class SinkMetrics:
             self._closing_ms.record(duration_ms, now)
 
     def commit_skipped(self) -> None:
-        """The result of a commit came when a newer one had begun."""
+        """Record the result of a commit that came after a newer commit had begun."""
         self._skips.record(1, now_ms())
 
     def values(self) -> GroupValues:
@@ -186,7 +186,7 @@ class SinkMetrics:
 
 
 class SourceMetrics:
-    """`task` are the metrics that every task has."""
+    """The metrics of a source task; `task` are those that every task has."""
 
     def __init__(self, task: TaskMetrics) -> None:
         self.task = task
@@ -199,11 +199,11 @@ class SourceMetrics:
         self._lag_ms = Sampled(sampling)
         self._left_out = 0
         self._active_now = 0
-        # The loop and the thread that answers the worker process read the records under way.
+        # Both the loop and the thread that answers the worker process record the records under way.
         self._lock = threading.Lock()
 
     def polled(self, size: int) -> None:
-        """Records of a poll have come."""
+        """Record the records of a poll."""
         with self._lock:
             self._polled.record(size, now_ms())
 
@@ -211,12 +211,12 @@ class SourceMetrics:
         self._poll_ms.record(duration_ms, now_ms())
 
     def left_out(self, count: int) -> None:
-        """Records were filtered, skipped, or not taken by the brokers."""
+        """Record records that were filtered, skipped, or not taken by the brokers."""
         with self._lock:
             self._left_out += count
 
     def under_way(self, count: int) -> None:
-        """So many records are polled and not finished yet."""
+        """Record how many records are polled and not finished yet."""
         with self._lock:
             now = now_ms()
             finished = self._polled.total - self._left_out - count
@@ -229,7 +229,7 @@ class SourceMetrics:
         self._transaction_size.record(size, now_ms())
 
     def committed_until(self, timestamp_ms: int) -> None:
-        """Offsets are committed; the timestamp is that of the last record, 0 without one."""
+        """Record a commit; the timestamp is that of the last record, 0 without one."""
         if timestamp_ms > 0:
             self._lag_ms.record(time.time() * 1000 - timestamp_ms, now_ms())
 

@@ -1,16 +1,15 @@
 """The text of a failure for statuses, as Java prints it, and the stacks of this process.
 
-May quote configuration values: callers mask values of config providers.
+The text may quote configuration values: callers mask values of config providers.
 
 A trace has the outermost exception first, then its causes. `describe_threads` shows where a plugin
-hangs: it runs in a thread of this process, with names and source lines; it needs the interpreter.
-`prepare_dumps` is for a plugin that does not let go of the interpreter (native code, a regular
+hangs, with names and source lines: it runs in a thread of this process and needs the interpreter.
+`prepare_dumps` is for a plugin that does not release the interpreter (native code, a regular
 expression): a signal makes faulthandler write into a memory file that the worker process finds by
-its name. Where there are no memory files only the first way is there.
+its name. Systems without memory files have only the first way.
 
-`ShownRetries` shows in the status why a running task repeats a call, for as long as it does.
-Apache's worker only logs these failures, so that a task whose database is away looks as if it had
-nothing to do.
+`ShownRetries` shows in the status why a running task retries a call, for as long as it does.
+Apache's worker only logs these failures, so that a task whose database is away looks idle.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from pyconnect_api import ConfigException
 
 
 def prepare_dumps() -> None:
-    """Answer `STACKS_SIGNAL` from now on, whatever runs; the file stays open for good."""
+    """Answer `STACKS_SIGNAL` from now on, whatever code runs; the file is never closed."""
     if not hasattr(os, "memfd_create"):
         return
     stacks = os.memfd_create(STACKS_FILE)
@@ -54,7 +53,7 @@ def describe_threads() -> str:
 
 
 TRACE_CHARACTERS = 100_000
-"""Of a trace in a status, whose record in Kafka has to stay below 1 MiB also with escapes."""
+"""The limit of a trace in a status, whose Kafka record must stay below 1 MiB with escapes."""
 _LEFT_OUT = "\n[...]\n"
 
 PERMANENT = (
@@ -70,7 +69,7 @@ def format_trace(error: BaseException) -> str:
     for current in chain(error):
         head = "Caused by: " if parts else ""
         if java_trace := getattr(current, "java_trace", ""):
-            # Java's trace has its causes too.
+            # The trace of Java's error already has its causes.
             parts.append(f"{head}{java_trace}")
             break
         stack = "".join(traceback.format_tb(current.__traceback__))
@@ -80,9 +79,9 @@ def format_trace(error: BaseException) -> str:
 
 
 def shortened(trace: str) -> str:
-    """Return beginning and end of a trace that is too long for a status.
+    """Return the beginning and the end of a trace that is too long for a status.
 
-    To be called after secrets were hidden, of which a part could remain.
+    Secrets must be hidden before: otherwise a part of one could remain.
     """
     if len(trace) <= TRACE_CHARACTERS:
         return trace
@@ -103,10 +102,10 @@ def chain(error: BaseException) -> list[BaseException]:
 
 
 def is_permanent(error: BaseException) -> bool:
-    """Return whether doing the same again cannot help: a wrong setting, a missing right.
+    """Return whether a retry cannot help, as for a wrong setting or a missing right.
 
-    An error that says it is retriable outweighs the causes below it, as a plugin that wraps what
-    its client has raised knows more.
+    An error that is marked retriable outweighs the causes below it: a plugin that wraps an error of
+    its client knows more.
     """
     for current in chain(error):
         if getattr(current, "retriable", False) is True:
@@ -119,7 +118,7 @@ def is_permanent(error: BaseException) -> bool:
 
 
 def describe(error: BaseException) -> str:
-    """Return `<class>: <message>`, class with its module unless built in."""
+    """Return `<class>: <message>`, the class with its module unless it is built in."""
     kind = type(error)
     name = kind.__qualname__ if kind.__module__ == "builtins" else _dotted(kind)
     text = error_text(error)
@@ -127,12 +126,12 @@ def describe(error: BaseException) -> str:
 
 
 def class_name(error: BaseException) -> str:
-    """Return the full name of an exception's class: Java's, if it was thrown there."""
+    """Return the full name of an exception's class: Java's, if Java code threw it."""
     return getattr(error, "java_class", "") or _dotted(type(error))
 
 
 def error_text(error: BaseException) -> str:
-    """Return `str(error)`, which is code of a plugin: a report of a failure must not fail."""
+    """Return `str(error)`, or a substitute if it raises, as code of a plugin may."""
     try:
         return str(error)
     except Exception as exc:  # noqa: BLE001  plugin code may raise anything
@@ -154,7 +153,7 @@ class ShownRetries:
         self._shown: tuple[type[BaseException], str] | None = None
 
     def failed(self, error: BaseException) -> None:
-        """A call has failed and is repeated."""
+        """Show the error of a call that is retried, if it is new."""
         identity = (type(error), error_text(error))
         if identity != self._shown:
             self._shown = identity
@@ -166,5 +165,5 @@ class ShownRetries:
             self._show(None)
 
     def forget(self) -> None:
-        """Another status has been reported since."""
+        """Forget the trace, as another status has been reported since."""
         self._shown = None

@@ -1,8 +1,8 @@
 """Spans of a few of a task's records, sent to an OTLP collector.
 
-The only module that imports OpenTelemetry, and only when a collector is configured. Records are
-chosen by their position among those of the task, so the others cost nothing. Headers are read and
-never changed. Called on the task's thread, except for callbacks of deliveries.
+Only this module imports OpenTelemetry, and only when a collector is configured. Records are chosen
+by their position among those of the task, so the others cost nothing. Headers are read and never
+changed. The task's thread makes all calls, except for callbacks of deliveries.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 ENDPOINT = "agent.tracing.otlp.endpoint"
 EXPORT_S = 2.0
-"""For one request to the collector, and for all that are left at the end of a task."""
+"""Time limit of a request to the collector, and of the last spans at the end of a task."""
 SELDOM_S = 60.0
 
 
@@ -58,7 +58,7 @@ def tracing_of(setup: TaskSetup) -> Tracing | None:
 
 
 class _Seldom(logging.Filter):
-    """One line a minute of each text: a collector may be gone for a night."""
+    """A filter that passes one line a minute of each text: a collector may be down for a night."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -76,7 +76,10 @@ _SELDOM = _Seldom()
 
 
 class Tracing:
-    """`every`: one record in so many has a span. `began_ns`: when the task was last asked."""
+    """The spans of a task; one record in `every` has one.
+
+    `began_ns`: when the task's `poll` was last called.
+    """
 
     def __init__(self, endpoint: str, *, every: int, connector: str, task: int) -> None:
         from opentelemetry.context import Context
@@ -108,7 +111,7 @@ class Tracing:
         self._kinds: tuple[SpanKind, SpanKind] = (SpanKind.PRODUCER, SpanKind.CONSUMER)
         self._error = StatusCode.ERROR
         self._every = every
-        self._next = 0  # the place of the next record that is chosen, from the next one on
+        self._next = 0  # the place of the next chosen record, counted from the next record
         self._open: dict[tuple[TopicPartition, int], Span] = {}
         self.began_ns = time.time_ns()
 
@@ -118,7 +121,7 @@ class Tracing:
         headers: Sequence[KafkaHeaders | None],
         callbacks: Iterable[OnDelivery | None],
     ) -> Iterable[OnDelivery | None]:
-        """Return the callbacks of records that are about to be sent, with those of the chosen."""
+        """Return the callbacks of records about to be sent; those of chosen records end spans."""
         places = self._places(len(topics))
         if not places:
             return callbacks
@@ -130,7 +133,7 @@ class Tracing:
         return chain(*parts, left)
 
     def read(self, messages: Sequence[ConsumedMessage]) -> None:
-        """Messages were consumed."""
+        """Begin spans for the chosen among the consumed messages."""
         for place in self._places(len(messages)):
             message = messages[place]
             if message.error() is None:
@@ -141,7 +144,7 @@ class Tracing:
                 self._open[source, message.offset()] = span
 
     def accepted(self, current: Mapping[TopicPartition, int]) -> None:
-        """The task has taken the records before these offsets."""
+        """End the spans of records before these offsets, which the task has taken."""
         for source, offset in list(self._open):
             if source not in current:
                 del self._open[source, offset]
@@ -149,7 +152,7 @@ class Tracing:
                 self._open.pop((source, offset)).end()
 
     def close(self) -> None:
-        """Send what is left; a collector that does not answer holds the task up for EXPORT_S."""
+        """Send the last spans; a collector that does not answer delays the task by EXPORT_S."""
         last = Thread("last spans", self._provider.shutdown)
         last.start()
         last.join(EXPORT_S)

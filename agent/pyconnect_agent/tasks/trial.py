@@ -1,7 +1,7 @@
-"""What becomes of the records of a connector that is only tried.
+"""The steps and outcomes of records of a connector that is only tried.
 
-No Kafka counterpart. The task runs as in any other process, without producer, consumer and stored
-offsets. A shown record is an object of JSON:
+Kafka has no counterpart. The task runs as in any other process, without producer, consumer and
+stored offsets. A shown record is an object of JSON:
 
     {"steps": [{"step": NAME, "record": {...} | null} | {"step": NAME, "error": TEXT}, ...],
      "kafka": {"key", "value", "headers"}, "source_partition": {...}, "source_offset": {...}}
@@ -51,17 +51,17 @@ from pyconnect_api import ConnectException, ConnectRecord, Schema, SourceRecord,
 from pyconnect_api.coroutines import run_coroutines
 
 PAUSE_S = 0.05
-"""Between polls without records."""
+"""The pause between polls without records."""
 QUIET_S = 2.0
-"""Without further records for so long a source with fewer than were asked for is done."""
+"""A source is done after this time without further records, even with fewer than were asked for."""
 MOST_CHARACTERS = 10_000
-"""Of one value of a shown record."""
+"""The most characters of one value of a shown record."""
 
 Shown = dict[str, Any]
 
 
 def try_connector(job: TryConnectorJob, control: Control) -> Message:
-    """Never raises: a failure is an answer."""
+    """Return the records of a trial; a failure is an answer too, so this never raises."""
     return answer(job.worker, lambda worker: _tried(job, worker, control))
 
 
@@ -104,7 +104,7 @@ def _tried(job: TryConnectorJob, worker: WorkerView, control: Control) -> Connec
 
 
 class _ConversionError(Exception):
-    """A converter's error."""
+    """An error of a converter."""
 
     def __init__(self, operator: type, error: Exception) -> None:
         super().__init__(str(error))
@@ -117,7 +117,7 @@ def _fail(_stage: object, operator: type, error: Exception, *_operation: object)
 
 
 class _InPython:
-    """The task of a Python connector, of which records are tried."""
+    """The task of a Python connector, whose records are shown."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class _InPython:
         return shown
 
     def _changed(self, record: Any, steps: list[Shown]) -> Any:
-        """Note the record after each transformation; return the last, None without one."""
+        """Note the record after each transformation; return the last, None if it has none."""
         for stage in self._plugins.stages:
             try:
                 record = stage.apply(record)

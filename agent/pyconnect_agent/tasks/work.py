@@ -1,8 +1,8 @@
 """The work of source and sink tasks, put together from its parts.
 
-Kafka: AbstractWorkerSourceTask, WorkerSinkTask and their builders. The loop and the pipeline of
-sources are the same for both delivery guarantees; `plugins` None: the task is in a Java process,
-which converts its records.
+Kafka: AbstractWorkerSourceTask, WorkerSinkTask and their builders. Both delivery guarantees share
+the loop and the pipeline of sources. `plugins` is None for a task in a Java process, which converts
+its records.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _chain(
 
 
 class WorkerSourceTaskContext(SourceTaskContext):
-    """`configs` resolves variables again at each call."""
+    """The context of a source task; `configs` resolves variables again at each call."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class WorkerSourceTaskContext(SourceTaskContext):
 
 
 class SourceWork:
-    """Implements `life_cycle.TaskWork`."""
+    """The work of a source task, as a `life_cycle.TaskWork`."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class SourceWork:
 
     def execute(self) -> None:
         if not self._initialized:
-            # An end was asked for before there was a beginning.
+            # The worker asked for a stop before the task was started.
             return
         assert self._loop is not None
         assert self._delivery is not None
@@ -159,12 +159,14 @@ class SourceWork:
             try:
                 self._delivery.end(failed=self._failed, complete=self._loop.is_batch_complete)
             finally:
-                # Records that the producer drops at its end were not written.
+                # Counted at the end, as records that the producer drops at its end were not
+                # written.
                 self._last_statistics = self._statistics()
 
     def close(self) -> None:
         with contextlib.ExitStack() as closing:
-            # In reverse: the task is closed first, then its parts, even after a failure.
+            # Callbacks run in reverse: the task is closed first, then its parts, even after a
+            # failure.
             if self._plugins is not None:
                 self._plugins.close_with(closing)
             if self._reader is not None:
@@ -266,7 +268,7 @@ class SourceWork:
 
 
 class SinkWork:
-    """Implements `life_cycle.TaskWork` and the consumer's rebalance listener."""
+    """The work of a sink task (`life_cycle.TaskWork`); also the consumer's rebalance listener."""
 
     def __init__(
         self,
@@ -314,7 +316,8 @@ class SinkWork:
 
     def close(self) -> None:
         with contextlib.ExitStack() as closing:
-            # In reverse: the task is closed first, then its parts, even after a failure.
+            # Callbacks run in reverse: the task is closed first, then its parts, even after a
+            # failure.
             if self._plugins is not None:
                 self._plugins.close_with(closing)
             if self._errors is not None:
@@ -327,8 +330,6 @@ class SinkWork:
                 closing.callback(self._loop.task_stopped)
             if self._started:
                 closing.callback(self._task.stop)
-
-    # Rebalance listener
 
     def on_assigned(self, positions: Mapping[TopicPartition, int]) -> None:
         assert self._loop is not None

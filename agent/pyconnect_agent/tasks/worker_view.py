@@ -1,6 +1,7 @@
 """The view that a child has of its worker: configuration, plugins, config providers.
 
-Made once per process, from the job; so are the resolved configs that a task starts with.
+The view is made once per process, from the job; so are the resolved configs that a task starts
+with.
 """
 
 from __future__ import annotations
@@ -57,9 +58,9 @@ LOG = logging.getLogger(__name__)
 
 @contextmanager
 def plugin_named(name: str, key: str) -> Iterator[None]:
-    """Raise ConfigException, with Kafka's texts, for a plugin that a config names at `key`.
+    """Raise ConfigException, with Kafka's texts, when the block does not find a config's plugin.
 
-    The block looks for it: no name, a class that is not found, or not in a version.
+    The name at `key` may be empty, its class may not be found, or may not be there in a version.
     """
     if not name:
         raise ConfigException(f'Missing required configuration "{key}" which has no default value.')
@@ -85,9 +86,9 @@ class PlainConfig:
 
 
 class KeptQuestions:
-    """A Java process that answers the questions of one validation after the other.
+    """A Java process that is kept for the questions of several validations.
 
-    They have the same connector's location and the same options.
+    All of them have the same connector's location and the same options.
     """
 
     def __init__(self) -> None:
@@ -101,12 +102,15 @@ class KeptQuestions:
             self.questions.close()
 
     def forget(self) -> bool:
-        """Let the process drop what it knows of a config; return whether it can be used again."""
+        """Have the process forget the last config; return whether it can be used again."""
         return self.questions is not None and self.questions.forget()
 
 
 class WorkerView:
-    """`plugins` empty: those of the distribution and of installed entry points."""
+    """The worker's configuration and plugins; an empty `plugins` means the installed plugins.
+
+    These are the plugins of the distribution and of installed entry points.
+    """
 
     def __init__(
         self,
@@ -131,14 +135,14 @@ class WorkerView:
     def resolve(self, config: StringMap) -> PlainConfig:
         """Replace `${provider:path:key}`. Raises the exceptions of providers."""
         resolution = resolve(config, self._look_up)
-        # A new one: other threads mask with the one before.
+        # A new map, as other threads mask with the old one.
         self._secrets = {**literal_secrets(config), **self._secrets, **resolution.secrets}
         return PlainConfig(resolution)
 
     def plugins_for(self, config: Mapping[str, str | None]) -> PluginSource:
         """Return the plugins that a connector of this config may name.
 
-        They are those of its language, and transformations and predicates that only the other has.
+        These are those of its language, and transformations and predicates that only the other has.
         """
         values = {k: v for k, v in config.items() if v is not None}
         if is_java_connector(self.catalog, config):
@@ -152,7 +156,7 @@ class WorkerView:
     def java_plugins(self, config: Mapping[str, str]) -> JavaPluginSource:
         """Return the Java plugins; a Java process answers questions about them until `close`.
 
-        It has the options of the connector's own processes. To be called once.
+        The process has the options of the connector's own processes. To be called once.
         """
         jars = java_host_jars(self.catalog, config)
         if self._kept is not None and self._kept.questions is not None:
@@ -171,12 +175,12 @@ class WorkerView:
         return JavaPluginSource(self.catalog, self._java_questions, jars)
 
     def java_installation(self, config: Mapping[str, str]) -> JavaInstallation:
-        """Return what the Java processes of a connector run with. Raises ConnectException."""
+        """Return the Java installation of a connector's processes. Raises ConnectException."""
         found = java_host_class(self.catalog, config)
         return find_installation(self.config.originals, kafka=found.kafka if found else "")
 
     def process_errors(self, config: StringMap) -> Iterator[ConfigValue]:
-        """Yield the errors of a connector's keys that the validation of a key does not find.
+        """Yield the errors of a connector's keys that the validation of single keys does not find.
 
         These are the keys of its Java processes, and stages with classes of both languages.
         """
@@ -197,7 +201,7 @@ class WorkerView:
                 yield ConfigValue(key, value, error_messages=[str(exc)])
 
     def close(self) -> None:
-        """End the Java process that was asked, if there was one."""
+        """End the Java process that answered questions, if there is one and it is not kept."""
         if self._java_questions is not None and self._kept is None:
             self._java_questions.close()
 
@@ -239,7 +243,10 @@ class WorkerView:
         key: str,
         version_range: str | None = None,
     ) -> Any:
-        """Construct a plugin that a config names at `key`; ConfigException with Kafka's texts."""
+        """Construct a plugin that a config names at `key`.
+
+        Raises ConfigException with Kafka's texts.
+        """
         with plugin_named(name, key):
             found = self.plugins.plugin(name, kind, version_range)
         if not issubclass(found.python_class, base):

@@ -1,1 +1,1 @@
-"""A worker made of its parts, from its configuration."""
+"""A worker, made of its parts, from its configuration."""

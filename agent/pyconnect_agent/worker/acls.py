@@ -6,12 +6,12 @@ could not be checked gives a warning. On request the check includes connectors' 
 own configuration, unless it refers to secrets: only child processes resolve these.
 `pyconnect_clients.acls` derives the rights.
 
-`python -m pyconnect_agent.worker.acls` asks for Apache's workers, which do not report permissions:
-the command line passes their properties and connectors as JSON on stdin and gets the document of
-`GET /agent/acls` on stdout. The program starts no worker and loads no plugin; references to secrets
-stay unresolved. Input: `properties` (of worker.properties), `phase`, and `connectors`, each with
-the fields of `ConnectorFacts`. Exit code 2: the properties are not those of a distributed worker;
-the reason is on stderr.
+`python -m pyconnect_agent.worker.acls` checks for Apache's workers, which do not report
+permissions: the command line passes their properties and connectors as JSON on stdin and gets the
+document of `GET /agent/acls` on stdout. The program starts no worker and loads no plugin;
+references to secrets stay unresolved. Input: `properties` (of worker.properties), `phase`, and
+`connectors`, each with the fields of `ConnectorFacts`. Exit code 2: the properties are not those of
+a distributed worker; the reason is on stderr.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ PROBE_TIMEOUT_MS = 10_000
 JavaConfig = Mapping[str, str | None]
 
 _Client = tuple[Role, str]
-"""The role, and its connector or `_WORKER`."""
+"""A role, and the name of its connector or `_WORKER`."""
 
 _WORKER = ""
 _ROLES = (Role.WORKER, Role.PRODUCER, Role.CONSUMER, Role.ADMIN)
 _NOT_ASKED = "O6"
-"""Agents ignore the answer, which takes two requests for each connector."""
+"""A rule that agents leave out: its answer takes two requests for each connector."""
 
 _OF_COMMANDS = frozenset({"rule", "owner", "bootstrap_servers", "why", "symptom"})
 """Members of a finding that `GET /agent/acls` leaves out."""
@@ -63,7 +63,7 @@ class Probes(Protocol):
 
 
 class WorkerAcls:
-    """Any thread; one check at a time."""
+    """The check of the worker's rights. Any thread; one check at a time."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class WorkerAcls:
     def check_start(self) -> None:
         """Log missing rights; WorkerStartError for a blocker that a broker denies.
 
-        A topic that does not exist yet is not a finding: the worker creates it, or fails then.
+        A topic that does not exist yet is not a finding: the worker creates it, or fails at that.
         """
         phase = self._config.exactly_once_source_support
         findings = self.findings(phase, ())
@@ -111,7 +111,7 @@ class WorkerAcls:
             )
 
     def report(self, phase: str | None, connectors: Sequence[ConnectorFacts]) -> dict[str, Any]:
-        """Return the document of `GET /agent/acls`; `phase` None: that of the worker.
+        """Return the document of `GET /agent/acls`; `phase` None: the worker's own.
 
         ValueError for a wrong phase. Blocks while brokers are asked.
         """
@@ -135,7 +135,7 @@ class WorkerAcls:
         }
 
     def findings(self, phase: Phase, connectors: Sequence[ConnectorFacts]) -> list[GrantFinding]:
-        """Ask the brokers about all needs of a phase."""
+        """Ask the brokers for all rights of a phase and return the findings."""
         worker = WorkerFacts(name=_WORKER, properties=self._config.originals, is_agent=True)
         facts = ClusterFacts(workers=(worker,), connectors=tuple(connectors))
         needs = [need for need in cluster_needs(facts, phase).needs if need.rule.id != _NOT_ASKED]
@@ -153,7 +153,7 @@ class WorkerAcls:
     def _answers(
         self, clients: Mapping[_Client, Sequence[Access]], configs: Mapping[str, JavaConfig]
     ) -> dict[_Client, Mapping[Access, Answer]]:
-        """Ask for each client; those with equal addresses and credentials share a connection."""
+        """Ask as each client; clients with equal addresses and credentials share a connection."""
         answers: dict[_Client, Mapping[Access, Answer]] = {}
         alike: dict[frozenset[tuple[str, str | None]], list[_Client]] = defaultdict(list)
         for client, accesses in clients.items():
@@ -191,7 +191,7 @@ def _unknown(accesses: Iterable[Access], reason: str) -> dict[Access, Answer]:
 
 
 def client_config(worker: DistributedConfig, role: Role, config: JavaConfig) -> JavaConfig:
-    """Return the configuration with which a client of a connector, or the worker, connects.
+    """Return the configuration with which the worker, or a connector's client, connects.
 
     Raises ConfigException for an override that the worker's policy forbids.
     """
@@ -211,7 +211,7 @@ EXIT_CONFIG = 2
 
 
 def main() -> int:
-    """Answer one question; returns the exit code."""
+    """Answer one question; return the exit code."""
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     question = json.load(sys.stdin)
     try:

@@ -55,7 +55,7 @@ _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 class PhaseChange:
-    """`file` and `phase` as at the start of the process; None: standalone. On the event loop."""
+    """A change of phase, on the event loop. `file`: as at the start; `phase` None: standalone."""
 
     def __init__(
         self, file: PropertiesFile, restart: Restart, *, allowed: bool, phase: str | None
@@ -74,7 +74,7 @@ class PhaseChange:
         return self._restart.method
 
     async def last_run_id(self) -> str | None:
-        """Return the run that changed the file last."""
+        """Return the id of the run that changed the file last; None if there is none."""
         change = await asyncio.to_thread(self._file.last_change)
         return None if change is None else change.run_id
 
@@ -100,7 +100,7 @@ class PhaseChange:
                 )
             sha256 = await asyncio.to_thread(self._file.change, phase, run_id, expected_sha256)
             self._needed = sha256 != self._sha256
-            # A change that needs no restart is complete.
+            # A change without a restart is complete.
             self._run_id = run_id if self._needed else None
         return {
             "phase": phase,
@@ -119,7 +119,7 @@ KILLED = "The task was killed through the admin interface ({how}). It is not res
 
 
 class AgentAdmin:
-    """The worker counts as started now; `url` is the advertised one, `file` as it was read.
+    """The `WorkerAdmin` of a worker that starts now; `url` is the advertised one, `file` as read.
 
     `acls` None: a standalone worker, without phases. `plugin_problems`: why plugins were left out.
     """
@@ -202,7 +202,7 @@ class AgentAdmin:
                     and status is not None
                     and status.worker_id == state.settings.worker_id
                 ):
-                    # A task of this worker whose process has ended: failed or killed.
+                    # A task of this worker whose process has ended, by a failure or a kill.
                     ended = ChildDetails(
                         connector=connector, task=task, pid=None, state=status.state, since_ms=None
                     )
@@ -221,10 +221,10 @@ class AgentAdmin:
         return {name: {"target_state": state.value} for name, state in states.items() if state}
 
     async def metrics(self) -> tuple[Metric, ...]:
-        """A standalone worker has none of rebalances."""
+        """Return the worker's metrics; those of rebalances only for a distributed worker."""
         state, now_ms = self._herder.state, self._now_ms()
         found = [*await self._children.metrics()]
-        # Those of connectors and tasks that have failed on this worker.
+        # The restarts of connectors and tasks that have failed on this worker.
         for connector, share in sorted(state.work.items()):
             policy = policy_of(state, connector) if share.restarts else None
             for task, history in share.restarts.items():
@@ -315,7 +315,7 @@ class AgentAdmin:
                 f"Task {task_id} has no process; its last state, at worker {status.worker_id}, is"
                 f" {last}."
             )
-        # A worker's id has host and port, and the protocol is usually the same.
+        # A worker's id is its host and port; most groups have one protocol.
         usual = f"{urlsplit(self._url).scheme}://{status.worker_id}/"
         url = state.owner_url(task_id) or usual
         raise NotAssignedError(f"Task {task_id} runs on another worker: {url}", target_url=url)
@@ -339,9 +339,9 @@ def worker_state(state: HerderState) -> str:
 
 
 def child_json(child: ChildDetails, wall_ms: int) -> dict[str, Any]:
-    """`last_activity` is a source's poll or a sink's put; ages and times in ms.
+    """Return a child as JSON. `last_activity` is a source's poll or a sink's put; times in ms.
 
-    `wall_ms`: the wall clock, which the child's own times are of.
+    `wall_ms`: the wall clock, by which the child measures its own times.
     """
     began_ms = child.transaction_began_ms
     return {

@@ -2,8 +2,8 @@
 
 Composition root. All faults of files are found here, before the worker starts.
 
-A file of a standalone connector is tried as a flat JSON object of strings, as the JSON of
-`POST /connectors`, and as Java properties (Kafka: ConnectStandalone).
+The file of a standalone connector is read as a flat JSON object of strings, as the JSON of
+`POST /connectors`, or as Java properties, in this order (Kafka: ConnectStandalone).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class StandaloneConnector:
 def read_connector_file(path: str | Path) -> StandaloneConnector:
     """Return the connector that a file describes.
 
-    WorkerStartError if it describes none, with Apache's text if Apache has one.
+    WorkerStartError if the file describes none, with Apache's text if Apache has one.
     """
     file = Path(path)
     try:
@@ -85,7 +85,7 @@ def read_connector_file(path: str | Path) -> StandaloneConnector:
         )
     if not is_request:
         return StandaloneConnector(path=file, name=name, config=content)
-    # As in the REST layer, scalars become their JSON text.
+    # Scalars become their JSON text, as in the REST layer.
     config = {
         key: value if value is None or isinstance(value, str) else json_text.dumps(value).decode()
         for key, value in content["config"].items()
@@ -105,7 +105,7 @@ def read_connector_file(path: str | Path) -> StandaloneConnector:
 
 
 async def create_connectors(herder: Herder, files: Sequence[StandaloneConnector]) -> None:
-    """Create all in order; WorkerStartError, naming the file, for the first that fails."""
+    """Create all connectors in order; WorkerStartError, with the file, for the first that fails."""
     for file in files:
         try:
             require_addressable(file.name)
@@ -127,7 +127,7 @@ LOG = logging.getLogger(__name__)
 
 
 def run(options: argparse.Namespace, launcher: Launcher) -> int:
-    """Run the worker that `options` describe; returns the exit code."""
+    """Run the worker that `options` describe; return the exit code."""
     log_format = LogFormat(options.log_format)
     levels = configure_logging(log_format=log_format)
     try:

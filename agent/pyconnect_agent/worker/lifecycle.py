@@ -3,13 +3,13 @@
 Composition root. Kafka: AbstractConnectCli, Connect, ConnectDistributed, ConnectStandalone. Start
 order: sockets bound, the Kafka cluster's id, REST, herder, and for a standalone worker its
 connectors; the fork server runs before. Stop order is the reverse, except that the herder
-answers all requests first, so that REST has none to wait for. SIGTERM, SIGINT and SIGHUP drain; a
-second signal shortens the stop. The unexpected death of the herder or of a REST server stops the
-worker in the same order.
+answers all requests first, so that REST does not have to wait for any. SIGTERM, SIGINT and SIGHUP
+stop the worker in order; a second signal shortens the stop. The unexpected death of the herder or
+of a REST server stops the worker in the same order.
 
-Exit codes: 0 asked to stop; 1 a part died; 2 wrong configuration or topics; 3 the worker could not
-start for an outside reason, or a connector of the command line could not be applied. RUN_AGAIN does
-not leave the process: the worker has changed its own properties and has to run again.
+Exit codes: 0 stopped on request; 1 a part died; 2 wrong configuration or topics; 3 the worker could
+not start for an outside reason, or a connector of the command line could not be applied. RUN_AGAIN
+is not an exit code of the process: the worker has changed its own properties and runs again.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ OPEN_TIMEOUT_MS = 60_000
 
 
 def distributed_settings(settings: HerderSettings, config: DistributedConfig) -> HerderSettings:
-    """Return `settings`, which every worker has, with the settings of a group."""
+    """Return `settings`, which any worker has, with the group's settings."""
     return replace(
         settings,
         group_id=config.group_id,
@@ -89,7 +89,7 @@ def distributed_settings(settings: HerderSettings, config: DistributedConfig) ->
 
 
 def group_options(config: DistributedConfig, worker_url: str) -> GroupOptions:
-    """Return the options; WorkerConfigError for security settings that the client cannot use."""
+    """Return the group's options; WorkerConfigError for security that the client cannot use."""
     client_id = config.client_id or f"connect-{urlsplit(worker_url).netloc}"
     client = kafka_python_config(config.originals, client_id=client_id)
     for text in client.warnings:
@@ -113,9 +113,9 @@ def group_options(config: DistributedConfig, worker_url: str) -> GroupOptions:
 
 
 def server_info(release: str, kafka_cluster_id: str) -> ServerInfo:
-    """Return the answer.
+    """Return the server's answer about itself.
 
-    `version` is the release of Kafka Connect that the worker speaks, because clients of Apache's
+    `version` is the release of Kafka Connect that the worker follows, because clients of Apache's
     workers check it for features. They do not read `commit`, which has the worker's own version.
     """
     return ServerInfo(
@@ -131,10 +131,10 @@ EXIT_START = 3
 RUN_AGAIN = 64
 
 JAVA_LEFTOVERS_S = 30.0
-"""How often temporary files of Java processes that were killed are looked for."""
+"""The interval between searches for temporary files of killed Java processes."""
 
 LOOKUP_ATTEMPT_MS = 3_000
-"""Pause between requests for the cluster's id, so that a signal can end the start."""
+"""The longest request for the cluster's id, so that a signal can end the start."""
 
 PROBE_MS = 10_000
 
@@ -161,7 +161,7 @@ def run_worker(parts: WorkerParts, launcher: Launcher) -> int:
 
 
 class Worker:
-    """Made once per process; `run` once."""
+    """One worker. A process makes it once and calls `run` once."""
 
     def __init__(self, parts: WorkerParts, launcher: Launcher) -> None:
         self._parts = parts
@@ -177,7 +177,7 @@ class Worker:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._signalled, number)
-        # A terminal that goes away stops a worker, as it does a JVM; under nohup it does not.
+        # A closed terminal stops a worker, as it stops a JVM, but not under nohup.
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
             loop.add_signal_handler(signal.SIGHUP, self._signalled, signal.SIGHUP)
         alive = long_lived.start_task("watchdog", self._manager.report_alive())
@@ -259,7 +259,7 @@ class Worker:
                 await asyncio.to_thread(journal.stop)
 
     async def _remove_java_leftovers(self) -> None:
-        """Remove temporary files of Java processes that were killed, also in an earlier life."""
+        """Remove temporary files of killed Java processes, also of earlier runs of the worker."""
         options = self._parts.config.originals.get(OPTIONS) or ""
         base = JavaOptions(options=option_words(options)).temporary_base()
         while self._parts.catalog.java.plugins:
@@ -279,7 +279,7 @@ class Worker:
     async def _while_alive(
         self, work: Coroutine[Any, Any, Any], herding: asyncio.Task[None], rest: RestServer
     ) -> None:
-        """Await `work`; raise _StopRequestedError, or an error of the herder or REST, before it."""
+        """Await `work`; raise _StopRequestedError or a part's error if that comes first."""
         tasks = {
             "work": asyncio.create_task(work),
             "rest": asyncio.create_task(rest.wait(), name="rest"),
@@ -317,7 +317,7 @@ class Worker:
 
     def _signalled(self, number: signal.Signals) -> None:
         if self._restarts:
-            # The worker is stopping for a restart already; the signal cancels the restart.
+            # The worker is already stopping for a restart, which the signal cancels.
             self._restarts = False
             self._manager.notify(worker_process.STOPPING)
             LOG.info("signalled: stopping, no restart", extra={"signal": number.name})
@@ -329,13 +329,13 @@ class Worker:
             self._stop_requested.set()
 
     def stop_and_run_again(self) -> None:
-        """Stop as for a signal; after an earlier signal do not run again."""
+        """Stop as for a signal, then run again, unless a signal came earlier."""
         if not self._stop_requested.is_set():
             self._restarts = True
             self._stop_requested.set()
 
     async def _kafka_cluster_id(self) -> str:
-        """Ask the brokers for the cluster's id; an unreachable cluster is found early."""
+        """Return the cluster's id; the request also finds an unreachable cluster early."""
         config = self._parts.config
         client = worker_admin(config, "connect-cluster-lookup").build()
         servers = ",".join(config.bootstrap_servers)
@@ -379,7 +379,7 @@ class Worker:
                 file_bytes=parts.config.agent_log_file_bytes,
                 files=parts.config.agent_log_file_count,
             ),
-            # A group of one has no session that could expire.
+            # A group of one has no session that can expire.
             lease_ms=(
                 parts.config.session_timeout_ms
                 if isinstance(parts.config, DistributedConfig)

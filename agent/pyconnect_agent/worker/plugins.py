@@ -1,8 +1,8 @@
 """The plugins of the worker, found without importing plugin code into the worker process.
 
 Composition root. Kafka: Plugins.initLoaders. If there are more plugins than the built-in ones, a
-separate process imports the others to determine kinds and versions; one more reads jars. If there
-are config providers, another process resolves the worker's properties with them.
+separate process imports the others to find out their kinds and versions; another one reads jars. If
+there are config providers, another process resolves the worker's properties with them.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ UNUSABLE = "Java plugins cannot be used"
 
 
 def find_plugins(properties: Mapping[str, str]) -> Catalog:
-    """Return the worker's plugins; `properties` are the worker's, variables unresolved.
+    """Return the worker's plugins; `properties` are the worker's, unresolved.
 
-    Raises WorkerConfigError when `plugin.discovery=hybrid_fail` refuses one.
+    Raises WorkerConfigError when `plugin.discovery=hybrid_fail` refuses a plugin.
     """
     path = parse_type("plugin.path", properties.get("plugin.path"), ConfigType.LIST)
     assert path is None or isinstance(path, list)
@@ -73,7 +73,7 @@ def find_plugins(properties: Mapping[str, str]) -> Catalog:
 def _java_plugins(
     properties: Mapping[str, str], locations: Sequence[Path], discovery: str, spoken: str
 ) -> Catalog:
-    """Return the Java plugins; none without Java or Kafka's jars: Python's still run."""
+    """Return the Java plugins; none without Java or Kafka's jars, as Python plugins still run."""
 
     @cache
     def installation_with(kafka: str) -> JavaInstallation:
@@ -98,7 +98,7 @@ def _java_plugins(
         return jar_scan.from_output(last)
 
     def describe(kafka: str, classes: Sequence[JavaClass]) -> Sequence[Mapping[str, object]]:
-        # Without the worker's options, whose references are not resolved yet.
+        # Without the worker's options, as their references are not resolved yet.
         with JavaQuestions(lambda: installation_with(kafka), JavaOptions()) as questions:
             return questions.describe(classes)
 
@@ -134,7 +134,7 @@ def connector_type(catalog: Catalog, config: Mapping[str, str | None] | None) ->
 
 
 def resolve_properties(properties: Mapping[str, str], catalog: Catalog) -> dict[str, str]:
-    """Return the worker's properties with `${provider:path:key}` replaced.
+    """Return the worker's properties with every `${provider:path:key}` replaced.
 
     Raises WorkerConfigError when a config provider cannot be made or fails.
     """
@@ -158,9 +158,9 @@ def check_converters(catalog: Catalog, config: WorkerConfig) -> None:
 
 
 def check_rest_extensions(config: WorkerConfig) -> None:
-    """Raise ConfigException for one that this worker does not have.
+    """Raise ConfigException for a REST extension that this worker does not have.
 
-    An ignored extension might be the only access control.
+    An ignored extension could be the only access control.
     """
     for name in config.rest_extension_classes:
         if name not in EXTENSION_NAMES:
@@ -174,7 +174,7 @@ def check_rest_extensions(config: WorkerConfig) -> None:
 
 
 def _last_line_of(module: Sequence[str], given: str, failure: str) -> str:
-    """Run a module that may import plugins; return its last line, because these may print too.
+    """Run a module that may import plugins; return its last line, as plugins may print lines too.
 
     With exit code 2 the last line is the reason. Raises WorkerConfigError.
     """

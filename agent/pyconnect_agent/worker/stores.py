@@ -39,7 +39,7 @@ DEFAULT_API_TIMEOUT_MS = 60_000
 
 
 def standalone_stores(config: StandaloneConfig) -> Stores:
-    """Return stores in memory, except that offsets are in a file."""
+    """Return stores in memory, with the offsets in a file."""
     return Stores(
         config=ConfigStore(MemoryLog()),
         status=StatusStore(MemoryLog()),
@@ -77,7 +77,7 @@ def journal_of(config: WorkerConfig) -> ChangeRecords | None:
                 retry_backoff_ms=config.retry_backoff_ms,
             ),
             LogClients(
-                # A record that is sent again is one record.
+                # Idempotent, so that a repeated send makes no second record.
                 producer={**producer, **client_id, "enable.idempotence": True},
                 consumer={**internal_consumer(config, topic).build().properties, **client_id},
                 admin=shared_admin(config).build().properties,
@@ -89,7 +89,7 @@ def journal_of(config: WorkerConfig) -> ChangeRecords | None:
 
 
 def default_api_timeout_ms(config: DistributedConfig) -> int:
-    """`default.api.timeout.ms` of the worker's admin client."""
+    """Return `default.api.timeout.ms` of the worker's admin client."""
     return shared_admin(config).build().default_api_timeout_ms or DEFAULT_API_TIMEOUT_MS
 
 
@@ -100,7 +100,8 @@ def internal_log(config: DistributedConfig, topic: InternalTopic) -> CompactedLo
     admin = shared_admin(config).build()
     match topic:
         case InternalTopic.CONFIGS:
-            # The three topics' clients differ in forced settings; the warnings are the same.
+            # The clients of all three topics have the same warnings, despite different forced
+            # settings.
             _warn(dict.fromkeys((*producer.warnings, *consumer.warnings, *admin.warnings)))
             kind, purpose = "config", "connector configurations"
             name, partitions = config.config_storage_topic, 1

@@ -1,14 +1,15 @@
 """Tries a connector on this machine, without a worker.
 
 Composition root. `python -m pyconnect_agent.worker.trial` reads a question from standard input and
-prints an answer, both an object in JSON. It makes the same processes as a worker: one that
+prints an answer, both as a JSON object. It makes the same processes as a worker: one that
 validates, one of a source connector, one of its first task (`tasks.trial`).
 
     {"config", "properties", "given": [{"topic", "partition", "offset", "timestamp_ms", "key",
      "value", "headers": [[NAME, DATA], ...]}] | null, "most", "time_s"}      data: base64 or null
     {"records": [...], "notes": [TEXT, ...], "failure": TEXT | null}
 
-What a connector would leave behind at its system is replaced where its definition has a key for it.
+Settings that would leave traces at the connector's system are replaced, if its definition has a key
+for them.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ from pyconnect_api.errors import ConnectException
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 DEFAULTS = {"bootstrap.servers": "localhost:9092", "key.converter": JSON, "value.converter": JSON}
 SPARE_S = 15.0
-"""Beyond the time for records: Java starts, and a database's snapshot may have to be ended."""
+"""Extra time, for the start of Java and the end of a database's snapshot."""
 OF_DEBEZIUM = {
     "slot.name": f"pyconnect_try_{os.getpid()}",
     "slot.drop.on.stop": "true",
     "database.server.id": str(1_000_000_000 + os.getpid()),
     "schema.history.internal": "io.debezium.relational.history.MemorySchemaHistory",
 }
-"""Keys for what would stay at the database or in Kafka, or be in the way of a running connector."""
+"""Settings against traces in the database or Kafka, and against disturbing a running connector."""
 OFFSETS_TOPIC = "offsets.storage.topic"
 REGISTRY = "converter.schema.registry.url"
 NOT_PUT = "put is not called: nothing is written, and no offset is committed"
@@ -53,7 +54,7 @@ WAS_RUN = "start and poll were called: what they change at the system itself sta
 
 
 class _Listener:
-    """Waits for the connector's first state; see `children.ports.ChildListener`."""
+    """A listener that waits for the connector's first state; see `children.ports.ChildListener`."""
 
     def __init__(self) -> None:
         self.started: asyncio.Future[Reported] = asyncio.get_running_loop().create_future()
@@ -71,7 +72,7 @@ class _Listener:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerTrial:
-    """`given`: records for a sink, None for a source, which gets `time_s` to return `most`."""
+    """One trial. `given`: records for a sink; None: a source returns `most` within `time_s`."""
 
     config: Mapping[str, str]
     given: tuple[GivenRecord, ...] | None
@@ -79,7 +80,7 @@ class WorkerTrial:
     time_s: float
 
     async def run(self, children: ChildProcesses, settings: WorkerSettings) -> dict[str, Any]:
-        """Return the answer. Raises AgentError."""
+        """Run the trial and return the answer. Raises AgentError."""
         listener = _Listener()
         children.connect(listener)
         await children.start()
@@ -143,7 +144,7 @@ class WorkerTrial:
 def replaced(
     config: Mapping[str, str], known: Collection[str]
 ) -> tuple[Mapping[str, str], list[str]]:
-    """Return a source's config as it is tried, and remarks; `known` are its defined keys."""
+    """Return a source's config for a trial, and remarks; `known` are the keys that it defines."""
     made, notes = dict(config), [WAS_RUN]
     for key in OF_DEBEZIUM.keys() & set(known):
         made[key] = OF_DEBEZIUM[key]

@@ -1,8 +1,8 @@
 """Runs connectors and tasks as a worker does, without a worker and without Kafka.
 
 Layer: api; for the tests of connector authors. A harness makes a worker's calls in its order and
-holds the plugin to its contract: what a worker would refuse fails here too, as AssertionError. No
-threads, no clock: a wait of the task returns at once and is recorded.
+checks the plugin's side of the contract: if a worker would refuse a value, the harness raises
+AssertionError. No threads, no clock: a wait of the task returns at once and is recorded.
 
     def test_numbers_continue_after_a_restart():
         source = SourceHarness(NumberTask, {"topic": "numbers"})

@@ -1,6 +1,6 @@
-"""Contexts that remember what a plugin asked for.
+"""Contexts that record a plugin's requests.
 
-They raise what a worker's contexts raise, at the same times.
+They raise the same errors as a worker's contexts, at the same times.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def offset_key(partition: SourcePartition) -> str:
 
 
 class MemoryOffsets(OffsetStorageReader):
-    """Committed source offsets, as they come back from Kafka: through JSON."""
+    """Committed source offsets, in the form in which they come back from Kafka: through JSON."""
 
     def __init__(self, initial: Sequence[tuple[SourcePartition, SourceOffset | None]] = ()) -> None:
         self._offsets: dict[str, str] = {}
@@ -38,7 +38,7 @@ class MemoryOffsets(OffsetStorageReader):
             self.store(partition, offset)
 
     def store(self, partition: SourcePartition, offset: SourceOffset | None) -> None:
-        """Commit an offset; None forgets it. AssertionError when it is not of JSON's types."""
+        """Commit an offset; None removes it. AssertionError for types that JSON does not have."""
         try:
             key, text = offset_key(partition), json.dumps(offset, allow_nan=False)
         except (TypeError, ValueError) as error:
@@ -65,7 +65,7 @@ class MemoryOffsets(OffsetStorageReader):
 
 
 class ManualStop:
-    """A stop signal that a test sets; waiting for it takes no time."""
+    """A stop signal that a test sets; waiting for it returns at once."""
 
     def __init__(self) -> None:
         self._is_set = False
@@ -79,7 +79,7 @@ class ManualStop:
         return self._is_set
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Note the wait; AssertionError for one that nothing but the stop would end."""
+        """Note the wait; AssertionError for a wait without timeout, which would never end."""
         self.waits_s.append(timeout)
         if timeout is None and not self._is_set:
             raise AssertionError("The task waits for its end: nothing else wakes it up")
@@ -87,7 +87,7 @@ class ManualStop:
 
 
 class FakeTransactionContext(TransactionContext):
-    """Notes the task's requests to end transactions; read and cleared for each batch."""
+    """Notes the task's requests to end transactions; the harness clears it after each batch."""
 
     def __init__(self) -> None:
         self.commit_records: list[SourceRecord] = []
@@ -95,7 +95,7 @@ class FakeTransactionContext(TransactionContext):
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was noted."""
+        """Forget the noted requests."""
         self.commit_batch = self.abort_batch = False
         self.commit_records.clear()
         self.abort_records.clear()
@@ -154,7 +154,7 @@ class FakeSourceTaskContext(SourceTaskContext):
 
 
 class RecordingReporter(ErrantRecordReporter):
-    """Keeps reported records with their errors; with `tolerate` False it refuses after that."""
+    """Keeps reported records with their errors; with `tolerate` False `report` then raises."""
 
     def __init__(self, *, tolerate: bool = True) -> None:
         self.reports: list[tuple[SinkRecord, Exception]] = []

@@ -1,6 +1,6 @@
 """A sink task under test with topics to read from, a source task, and a connector.
 
-See the package for how they are used.
+See the package for examples.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ DEFAULT_PARTITION = TopicPartition("topic", 0)
 class SinkHarness:
     """Delivers records from topics in memory, commits offsets, assigns and revokes partitions.
 
-    Positions follow Kafka's rules: a partition is read from its committed offset when it is
-    assigned, from where the task asked for it, and on from there.
+    Positions follow Kafka's rules: reading starts at the committed offset when a partition is
+    assigned, or at the offset that the task sets, and continues from there.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class SinkHarness:
         partitions: Iterable[TopicPartition] = (DEFAULT_PARTITION,),
         reporter: RecordingReporter | None = None,
     ) -> None:
-        """Take the task's config and what is assigned to it at the start.
+        """Take the task's config and its first assignment.
 
         `reporter` None: there is no reporter of undeliverable records.
         """
@@ -62,7 +62,7 @@ class SinkHarness:
         self.task: SinkTask
         self.context: FakeSinkTaskContext
         self.committed: dict[TopicPartition, int] = {}
-        """Offsets as a consumer group would have them: of the next record to be read."""
+        """Offsets in the form of a consumer group: that of the next record to be read."""
         self._log: defaultdict[TopicPartition, list[SinkRecord]] = defaultdict(list)
         self._positions: dict[TopicPartition, int] = {}
         self._batch: list[SinkRecord] | None = None
@@ -114,9 +114,9 @@ class SinkHarness:
         return self.task
 
     def deliver(self, max_records: int = 500) -> list[SinkRecord]:
-        """Call `put` once with what there is to read; return the batch.
+        """Call `put` once with the records to read; return the batch.
 
-        When the task asks to have a batch again, the same one is given at the next call, and the
+        When the task asks to get a batch again, the same batch is given at the next call, and the
         result is empty.
         """
         self._rewind()
@@ -131,7 +131,7 @@ class SinkHarness:
         return batch
 
     def commit(self) -> dict[TopicPartition, int]:
-        """Commit as a worker does from time to time; return what the task let be committed."""
+        """Commit as a worker does periodically; return the offsets that were committed."""
         return self._commit(self.context.assigned, closing=False)
 
     def assign(self, *partitions: TopicPartition) -> None:
@@ -149,7 +149,7 @@ class SinkHarness:
         self._close(leaving)
 
     def lose(self, *partitions: TopicPartition) -> None:
-        """Take partitions away, all by default, that another member may have by now: no commit."""
+        """Take partitions away, all by default, without commit: another member may own them."""
         self._close(set(partitions or self.context.assigned))
 
     def stop(self) -> None:
@@ -167,7 +167,7 @@ class SinkHarness:
         """Drop the task without another call, and start another from the committed offsets."""
         return self.start()
 
-    # How it is done
+    # Internals
 
     def _next_batch(self, max_records: int) -> list[SinkRecord]:
         batch: list[SinkRecord] = []
@@ -238,7 +238,7 @@ class SourceHarness:
         """Take the task's config; `offsets` are those committed before.
 
         `define_boundaries`: the task decides where transactions end, as with
-        `transaction.boundary=connector`. `stop_signal` makes each task's signal.
+        `transaction.boundary=connector`. `stop_signal` makes the signal of each task.
         """
         self._stop_signal = stop_signal
         self._task_class = task_class
@@ -268,7 +268,7 @@ class SourceHarness:
         return self.task
 
     def poll(self) -> list[SourceRecord]:
-        """Poll once; empty when the task has nothing or asks to be polled again.
+        """Poll once; return no records when the task has none or raises RetriableException.
 
         AssertionError for records that no worker could produce.
         """
@@ -287,7 +287,7 @@ class SourceHarness:
     def run(self, count: int, *, max_polls: int = 1000) -> list[SourceRecord]:
         """Poll until there are `count` records or more; acknowledge and return them.
 
-        AssertionError when `max_polls` polls bring fewer.
+        AssertionError when `max_polls` polls return fewer.
         """
         records: list[SourceRecord] = []
         for _ in range(max_polls):
@@ -298,7 +298,7 @@ class SourceHarness:
         raise AssertionError(f"{max_polls} polls brought {len(records)} records, not {count}")
 
     def acknowledge(self, count: int | None = None) -> None:
-        """Let Kafka have the next `count` polled records, all by default."""
+        """Acknowledge the next `count` polled records, all by default, as if Kafka had them."""
         taken = len(self._unacknowledged) if count is None else count
         for record in self._unacknowledged[:taken]:
             self._acknowledged.append(record)
@@ -319,12 +319,12 @@ class SourceHarness:
         self.task.commit()
 
     def stop(self) -> None:
-        """End the task as a worker does that has nothing left to commit."""
+        """End the task as a worker does when no offsets are left to commit."""
         self.stop_requested.set()
         self.task.stop()
 
     def restart(self) -> SourceTask:
-        """Stop, forget what was not committed, start another task."""
+        """Stop the task, forget what is not committed, and start another task."""
         self.stop()
         self._polled.clear()
         self._unacknowledged.clear()
@@ -334,7 +334,7 @@ class SourceHarness:
 
     @property
     def stop_requested(self) -> ManualStop:
-        """The task's stop signal, with the waits it made."""
+        """The task's stop signal, with the recorded waits."""
         return self.context.stop_requested
 
     def _check_places(self) -> None:
@@ -380,7 +380,7 @@ def _place_of(record: SourceRecord) -> _Place:
 
 
 def _check_record(record: object) -> None:
-    """Refuse what a worker could not produce."""
+    """Raise for a record that no worker could produce."""
     assert isinstance(record, SourceRecord), f"poll returned a {type(record).__qualname__}"
     assert record.topic, f"A record has no topic: {record}"
     for schema, value in (
@@ -411,7 +411,7 @@ class ConnectorHarness:
         self.connector.initialize(self.context)
 
     def errors(self) -> dict[str, list[str]]:
-        """Return what validation says is wrong, by setting; empty when nothing is."""
+        """Return the error messages of validation by setting; empty when the config is valid."""
         config = self.connector.validate(self.props)
         return {
             value.name: list(value.error_messages)
@@ -427,7 +427,7 @@ class ConnectorHarness:
         return self.connector
 
     def task_configs(self, max_tasks: int = 1) -> list[dict[str, str]]:
-        """Return the configs of the tasks; AssertionError when they are too many or no text."""
+        """Return the configs of the tasks; AssertionError for too many, and for values not str."""
         configs = [dict(config) for config in self.connector.task_configs(max_tasks)]
         assert len(configs) <= max_tasks, f"{len(configs)} task configs for tasks.max={max_tasks}"
         for config in configs:
@@ -437,7 +437,7 @@ class ConnectorHarness:
         return configs
 
     def source(self, number: int = 0, max_tasks: int = 1) -> SourceHarness:
-        """Return a task of a source connector, not started; offsets are those given here."""
+        """Return a source connector's task that is not started, with the harness's offsets."""
         assert isinstance(self.connector, SourceConnector)
         task_class = self.connector.task_class()
         assert issubclass(task_class, SourceTask)
@@ -452,7 +452,7 @@ class ConnectorHarness:
         partitions: Sequence[TopicPartition] = (DEFAULT_PARTITION,),
         reporter: RecordingReporter | None = None,
     ) -> SinkHarness:
-        """Return a task of a sink connector, not started; without `reporter` it has none."""
+        """Return a sink connector's task that is not started; `reporter` None: it has none."""
         task_class = self.connector.task_class()
         assert issubclass(task_class, SinkTask)
         config = self.task_configs(max_tasks)[number]

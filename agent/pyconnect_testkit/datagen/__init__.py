@@ -1,1 +1,1 @@
-"""Datagen: records made up after an Avro schema with hints, at a given rate."""
+"""Datagen: records made from an Avro schema with hints, at a given rate."""

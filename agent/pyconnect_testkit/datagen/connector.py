@@ -1,8 +1,8 @@
 """The connector and task of Datagen.
 
-Options are those of Confluent's `DatagenConnector`, and `throughput`, `batch.size`. The record of a
-number is a pure function of seed, task and number, and offsets keep both: after a restart the
-sequence goes on, so exactly-once delivery is supported.
+Options are those of Confluent's `DatagenConnector`, and `throughput`, `batch.size`. A record
+depends only on seed, task and its number, and offsets keep both: after a restart the sequence goes
+on, so exactly-once delivery is supported.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ batch.size  INT  MEDIUM  500
 
 
 def config_def() -> ConfigDef:
-    """Return the settings; which schema is used is checked by `schema_of`."""
+    """Return the settings; `schema_of` checks which schema is used."""
     return define_table(
         ConfigDef(),
         _TABLE,
@@ -182,7 +182,7 @@ def config_def() -> ConfigDef:
 
 
 def topic_of(config: Mapping[str, object]) -> str:
-    """Return the topic; ConfigException when none is set."""
+    """Return the topic. Raises ConfigException when none is set."""
     topic = config[TOPIC] or config[TOPIC_ALIAS]
     if not topic:
         raise ConfigException(f'Missing required configuration "{TOPIC}" which has no default')
@@ -190,7 +190,10 @@ def topic_of(config: Mapping[str, object]) -> str:
 
 
 def schema_of(config: Mapping[str, object]) -> tuple[str, str]:
-    """Return key field and schema text; ConfigException unless exactly one schema is named."""
+    """Return key field and schema text.
+
+    Raises ConfigException unless exactly one schema is named.
+    """
     named = [name for name in (QUICKSTART, SCHEMA_STRING, SCHEMA_FILENAME) if config[name]]
     if len(named) != 1:
         raise ConfigException(
@@ -209,7 +212,7 @@ def schema_of(config: Mapping[str, object]) -> tuple[str, str]:
 
 
 class DatagenSourceConnector(ApachesPlugin, SourceConnector):
-    """`tasks.max` tasks with sequences of their own."""
+    """A source with `tasks.max` tasks, each with its own sequence."""
 
     def start(self, props: Mapping[str, str]) -> None:
         _check(props)
@@ -257,7 +260,7 @@ def _check(props: Mapping[str, str | None]) -> None:
 
 
 class DatagenSourceTask(ApachesPlugin, SourceTask):
-    """Makes records up."""
+    """Makes records at the given rate."""
 
     def start(self, props: Mapping[str, str]) -> None:
         config = config_def().parse(props)
@@ -298,7 +301,7 @@ class DatagenSourceTask(ApachesPlugin, SourceTask):
         return records
 
     def _due(self) -> int:
-        """Return how many records may go now."""
+        """Return how many records may be sent now."""
         if self._throughput >= 0:
             allowed = int((time.monotonic() - self._started) * self._throughput)
             return min(self._batch_size, allowed - self._sent)

@@ -40,7 +40,10 @@ _ANY = string.ascii_letters + string.digits
 
 
 def text_maker(pattern: str) -> Make:
-    """Return a function that makes matching texts; ConfigException for what is not understood."""
+    """Return a function that makes matching texts.
+
+    Raises ConfigException for an unknown construct.
+    """
     parser = _Parser(pattern)
     make = parser.alternatives()
     if parser.position != len(pattern):
@@ -152,7 +155,7 @@ def _one_of(characters: str) -> Make:
 
 
 Datum = Callable[[Random, int], Any]
-"""Makes the Avro form of a value of record `n`."""
+"""Makes the value of record `n` in its Avro form."""
 
 _HINTS = "arg.properties"
 _KNOWN_HINTS = frozenset({"options", "range", "iteration", "regex", "length", "odds"})
@@ -162,7 +165,7 @@ _LOGICAL_RANGES = {
     "time-millis": (0, 86_400_000),
     "timestamp-millis": (0, 2**42),
 }
-"""The hundred years and more after 1970; every time of day."""
+"""Ranges from 1970 on, of more than a hundred years; every time of the day."""
 _DEFAULT_LENGTH = (0, 16)
 _LETTERS = string.ascii_lowercase
 
@@ -171,7 +174,7 @@ class RecordGenerator:
     """Makes structs of one schema."""
 
     def __init__(self, schema_text: str) -> None:
-        """Compile; ConfigException when it is no record schema or a hint is wrong."""
+        """Compile the schema; raise ConfigException when it is not a record or a hint is wrong."""
         try:
             raw = json.loads(schema_text)
         except ValueError as error:
@@ -188,14 +191,14 @@ class RecordGenerator:
         self._random = Random()
 
     def field_schema(self, name: str) -> Schema:
-        """Return the schema of a field; ConfigException when there is none."""
+        """Return the schema of a field. Raises ConfigException when there is no such field."""
         field = self.schema.field(name)
         if field is None:
             raise ConfigException(f"The schema has no field {name}")
         return field.schema
 
     def record(self, seed: str, number: int) -> Struct:
-        """Return the record of that number, from 0; the same one for the same arguments."""
+        """Return record `n`, counted from 0; the same arguments give the same record."""
         self._random.seed(f"{seed}/{number}")
         value = self._read(self._datum(self._random, number))
         assert isinstance(value, Struct)

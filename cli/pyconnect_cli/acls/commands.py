@@ -245,7 +245,7 @@ class GrantRow(NamedTuple):
 
     @property
     def need(self) -> str:
-        """The first and the last of the names."""
+        """The first finding's need, with the last finding's name and the number of findings."""
         text = self.first.need.text
         if len(self.findings) == 1:
             return text

@@ -94,7 +94,7 @@ def gather(session: Session, options: AclOptions) -> Gathered:
             return None  # an agent of a version without this report
 
     urls = [worker.name for worker in workers if "://" in worker.name]
-    # Each asks its brokers meanwhile.
+    # All agents ask their brokers at the same time.
     with ThreadPoolExecutor(_AT_ONCE) as executor:
         answers = list(executor.map(ask, urls))
     reports = {url: answer for url, answer in zip(urls, answers, strict=True) if answer is not None}
@@ -213,7 +213,10 @@ def _connectors(
 def _task_counts(
     session: Session, workers: Sequence[WorkerFacts], reports: Mapping[str, Json]
 ) -> Mapping[str, int]:
-    """Ask agents, else read the config topic: without both fewer ids than needed may be known."""
+    """Return task counts from agents, else from the config topic; empty if neither is known.
+
+    Without task counts some of the needed ids may be missing.
+    """
     if reports:
         counts: dict[str, int] = {}
         for report in reports.values():

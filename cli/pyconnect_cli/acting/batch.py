@@ -1,4 +1,4 @@
-"""Run one action on many objects: question, parallelism, a result line each, exit code 8.
+"""Run one action on many objects: question, parallelism, a result line for each, exit code 8.
 
 Second looks (`…_shows`) read the state after a change that was sent and not answered.
 """
@@ -35,7 +35,7 @@ UNCHANGED = "unchanged"
 
 
 class Asks(Enum):
-    """Which changes need consent. Consent is `--yes`, or an answer on a terminal."""
+    """The changes that need consent, by `--yes` or an answer on a terminal."""
 
     SEVERAL = "a change of several objects; without a terminal it goes on"
     ALWAYS = "every change; without a terminal it is refused"
@@ -69,7 +69,7 @@ AFTER_DEADLINE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The state of an object whose change was not answered; `done`: the change shows in it."""
+    """The state of an object whose change was not answered; `done`: it shows the change."""
 
     text: str
     done: bool
@@ -79,8 +79,8 @@ class Seen:
 class BatchStep:
     """One object: `act` carries out the action and may return a remark, `done` names its result.
 
-    `changes` are lines of the plan, each `old -> new`. `look` reads the state after a change was
-    sent and not answered.
+    `changes` are lines of the plan, each `old -> new`. `look` reads the state after a change that
+    was sent and not answered.
     """
 
     name: str
@@ -100,8 +100,8 @@ def run_steps(
 ) -> None:
     """Ask, run all, print a line for each. Raises the only failure, or PartialFailure (exit 8).
 
-    Every end of the run reports every object: done, failed, unknown or not tried. No object is
-    started once the run's time is used up (exit 124).
+    The report has every object, however the run ends: done, failed, unknown or not tried. No object
+    is started once the run's time is used up (exit 124).
     """
     if session.given.get("dry_run"):
         if session.output.machine:
@@ -216,7 +216,7 @@ class _Batch:
             output.warning(f"not tried: {', '.join(not_tried)}")
 
     def raise_failures(self) -> None:
-        """Raise if an object is not done: the only object's error, exit 124, or exit 8."""
+        """Raise if an object is not done: the only object's error, exit 124 or exit 8."""
         results = self.record.results()
         counts = counted(results)
         if counts[Outcome.DONE] == len(results):
@@ -275,7 +275,7 @@ class _Batch:
         results = self.record.results()
         for index, future in self._futures.items():
             if future.done():
-                future.result()  # a fault of our own is raised here
+                future.result()  # raises an unexpected exception of a step
                 self._print(index, results[index])
 
     def _print(self, index: int, result: ObjectResult) -> None:
@@ -312,7 +312,7 @@ def state_shows(name: str, state: str, client: ConnectClient) -> Seen:
 
 
 def restart_shows(name: str, client: ConnectClient) -> Seen:
-    """Return the state only: a restart ends in the state in which it began."""
+    """Return the state, never as done: a restart begins and ends in the same state."""
     try:
         return Seen(f"it is {describe(client.connector_status(name))}", done=False)
     except NotFound:
@@ -320,7 +320,7 @@ def restart_shows(name: str, client: ConnectClient) -> Seen:
 
 
 def task_shows(task: TaskId, client: ConnectClient) -> Seen:
-    """Show a task's state; see `restart_shows`."""
+    """Return a task's state, never as done; see `restart_shows`."""
     try:
         state = client.task_status(task.connector, task.task)
     except NotFound:

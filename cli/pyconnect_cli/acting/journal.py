@@ -74,7 +74,7 @@ class JournalFile:
 
 
 def entries_of(path: Path, kinds: Any) -> list[Any]:
-    """Return a journal's entries, of a union of dataclasses, without a line that a kill cut off.
+    """Return a journal's entries, dataclasses of a union, without a last line that a kill cut off.
 
     UsageError for a line that this version cannot read.
     """
@@ -86,7 +86,7 @@ def entries_of(path: Path, kinds: Any) -> list[Any]:
         raise UsageError(f"{path}: cannot be read: {exc.strerror}") from exc
     known = {kind.__name__: kind for kind in get_args(kinds)}
     found = []
-    # Not splitlines: texts may hold other separators of lines.
+    # Not splitlines: texts may contain other line separators.
     for line in text.split("\n"):
         try:
             members = dict(as_object(json.loads(line)))

@@ -137,7 +137,7 @@ def _condition(text: str) -> ConfigCondition:
 
 
 def selected_views(session: Session, names: Sequence[str]) -> list[ConnectorView]:
-    """Return the selected connectors; NotFound (exit 3) for none, unless --allow-empty."""
+    """Return the selected connectors; NotFound (exit 3) if there are none, unless --allow-empty."""
     selection = selection_from(session.given, names)
     if not selection.names and not selection.filters:
         raise UsageError(
@@ -185,7 +185,7 @@ def known_offsets(session: Session, name: str) -> ConnectorOffsets:
 
 
 def unread_error(name: str, error: PyconnectError) -> PyconnectError:
-    """Return the error of one connector of several with its name, for the reports at the end."""
+    """Return the error of one connector among several with its name, for the reports at the end."""
     return PyconnectError(f"{name}: {error.message}", hint=error.hint, exit_code=error.exit_code)
 
 

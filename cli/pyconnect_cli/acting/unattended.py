@@ -33,7 +33,7 @@ from pyconnect_cli.rest.masking import mask_command, mask_url
 from pyconnect_cli.session import Session
 
 DEADLINE_MARGIN_S = 0.5
-READABLE = 0o644  # by the collector, another user
+READABLE = 0o644  # for the collector, which is another user
 LOCK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 

@@ -26,7 +26,7 @@ from pyconnect_cli.settings.resolved import NO_ORIGIN
 Found = TypeVar("Found")
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 1.0
-# Workers write a status within a poll of their config topic; the reader's view follows at once.
+# A worker writes a status within a poll of its config topic, and other workers read it at once.
 SETTLE_S = 2.0
 # A connector is RUNNING before it has generated its task configs.
 NO_TASKS_S = 10.0
@@ -34,7 +34,7 @@ NO_TASKS_S = 10.0
 GONE_S = 10.0
 LONGER = "wait longer with --timeout 10m"
 NOTICED_S = 1.0
-"""Time after which a user is told what the command waits for."""
+"""The command names the awaited state after this time."""
 
 
 def wait_if_asked(session: Session, goals: Mapping[str, str], *, restarted: bool = False) -> None:
@@ -57,7 +57,7 @@ def wait_if_asked(session: Session, goals: Mapping[str, str], *, restarted: bool
 
 
 def kept_state(view: ConnectorView | None) -> str:
-    """Return the state to which a connector returns after a change of something else."""
+    """Return the state to which a connector returns after another change."""
     return view.state if view is not None and view.state in {"PAUSED", "STOPPED"} else "RUNNING"
 
 
@@ -134,7 +134,7 @@ def _waited_for(
     state: str,
     statuses: Mapping[str, ConnectorStatus],
 ) -> str:
-    """Return the text about a wait: the first connector that is waited for, and how many."""
+    """Return the text about a wait: the first connector that is waited for, and the number done."""
     count = f" ({len(names) - len(waiting)} of {len(names)} done)" if len(names) > 1 else ""
     first = waiting[0]
     return f"waiting for {state}{count}: {first} is {describe(statuses.get(first))}"
@@ -143,7 +143,7 @@ def _waited_for(
 def looks(
     session: Session, pause_s: float, look: Callable[[], Found], *, at_once: bool = True
 ) -> Iterator[Found]:
-    """Yield one look after another, until the reader is gone or, if it was given, for --timeout.
+    """Yield one look after another, until the reader leaves or a given --timeout is over.
 
     `at_once` False: the first look comes after a pause.
     """
@@ -181,7 +181,7 @@ def wait_until(
     most_s: float = math.inf,
     pause_s: float = FIRST_PAUSE_S,
 ) -> None:
-    """Ask again and again, with longer pauses; raise `late` when `most_s` or the run is over."""
+    """Repeat a question with growing pauses; raise `late` after `most_s` or the run's time."""
     until = time.monotonic() + min(most_s, session.budget.remaining_s())
     reached = holds()
     while not reached:
@@ -195,7 +195,7 @@ def wait_until(
 
 @contextmanager
 def within_time(session: Session, late: Callable[[], PyconnectError]) -> Iterator[None]:
-    """Raise `late` if the end of the run's time has interrupted a request for states."""
+    """Raise `late` if the run's time ends during a request for states."""
     try:
         yield
     except (OutOfTime, Unreachable) as exc:

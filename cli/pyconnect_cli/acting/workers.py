@@ -34,8 +34,8 @@ Answer = TypeVar("Answer")
 class WorkerHealth:
     """One worker; `status` is healthy, starting, unhealthy, unreachable or failed.
 
-    `version` is that of Kafka's REST interface. `agent`: it is an agent, not a Java worker; False
-    if it did not answer. `agent_version`: an agent's own version, empty for a Java worker.
+    `version` is that of Kafka's REST interface. `agent`: the worker is an agent, not a Java worker;
+    False if it did not answer. `agent_version`: an agent's own version, empty for a Java worker.
     """
 
     url: str
@@ -54,7 +54,7 @@ def worker_urls(session: Session, *, everywhere: bool) -> list[str]:
 
 
 def urls_with(session: Session, workers: Iterable[str]) -> list[str]:
-    """Return the addresses in force and those of `workers`, each worker once."""
+    """Return the addresses in force and those of `workers`, one for each worker."""
     urls = list(session.client.exchange.urls)
     known = {address for url in urls for address in _addresses(url)}
     for url in _urls_of(session, workers):
@@ -86,7 +86,7 @@ def _addresses(url: str) -> set[tuple[str, int]]:
 
 
 def connect_cluster(session: Session, statuses: Iterable[ConnectorStatus | None]) -> ConnectCluster:
-    """Return the identity of the Connect cluster; the group of Java workers is in the context.
+    """Return the identity of the Connect cluster; the context has the group of Java workers.
 
     `statuses` name workers of this cluster.
     """
@@ -102,7 +102,7 @@ def connect_cluster(session: Session, statuses: Iterable[ConnectorStatus | None]
 
 
 def address_of(url: str) -> str:
-    """Return an address as statuses name workers: `host:port`."""
+    """Return an address in the form of statuses: `host:port`."""
     parts = urlsplit(url)
     return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
 
@@ -177,7 +177,7 @@ Item = TypeVar("Item")
 def ask_all(
     items: Sequence[Item], question: Callable[[Item], Answer], *, at_once: int | None = None
 ) -> list[Answer | PyconnectError]:
-    """Ask all at once, or so many; return answers in the order of the items.
+    """Ask all at once, or `at_once` of them; return answers in the order of the items.
 
     An error is in the place of an answer.
     """
@@ -203,7 +203,7 @@ _ENDED = {
 }
 
 Restarts = Mapping[int | None, AutomaticRestarts]
-"""By task number; None is the connector."""
+"""Automatic restarts by task number; None is the connector."""
 
 
 def automatic_restarts(session: Session, name: str, status: ConnectorStatus | None) -> Restarts:
@@ -218,7 +218,7 @@ def automatic_restarts(session: Session, name: str, status: ConnectorStatus | No
     workers = {item.worker_id for item in items if item.worker_id}
     urls = urls_with(session, workers)
     if len(session.client.exchange.urls) > 1:
-        # Of several given workers one without a part of the connector may be frozen.
+        # Skip given workers without a part of the connector: one of them may be frozen.
         named = {address for url in _urls_of(session, workers) for address in _addresses(url)}
         urls = [url for url in urls if _addresses(url) & named]
     found: dict[int | None, AutomaticRestarts] = {}
@@ -229,14 +229,14 @@ def automatic_restarts(session: Session, name: str, status: ConnectorStatus | No
             new = child.restarts
             if child.connector != name or new is None:
                 continue
-            # A task that just moved has two reports: the one that has attempts counts.
+            # Two workers report a task that has just moved: the report with attempts counts.
             if child.task not in found or new.next_ms is not None or new.attempts:
                 found[child.task] = new
     return found
 
 
 def describe_restarts(restarts: AutomaticRestarts | None) -> str:
-    """Return attempts and the time to the next one in one cell; `-` without attempts."""
+    """Return attempts and the time until the next one as a table cell; `-` without attempts."""
     if restarts is None or restarts.policy == "never":
         return "-"
     text = f"{restarts.attempts} of {restarts.max_attempts}"

@@ -246,7 +246,7 @@ def readiness(
     worker = None
     if worker_config is not None:
         try:
-            # As it is: references to config providers are not resolved here.
+            # The file is read without resolving references to config providers.
             worker = load_properties(str(worker_config))
         except ClientPropertyError as exc:
             raise UsageError(str(exc)) from exc
@@ -257,7 +257,7 @@ def readiness(
         worker,
         agent=session.client.worker_info().agent,
     )
-    # The file may be that of another machine, whose plugins are not here.
+    # The file may be from another machine, whose plugins are not here.
     here = [entry for entry in plugin_path_of(worker or {}) if entry.exists()]
     findings += [
         Readiness(
@@ -310,7 +310,7 @@ def _ago(epoch_ms: int | None) -> str:
 
 
 def _used(used: float | None, limit: int | None, unit: str, size: int = 1) -> str:
-    """Return what is used and, behind a slash, the limit; both in units of `size`."""
+    """Return the amount in use and, behind a slash, the limit; both in units of `size`."""
     if used is None:
         return "-"
     return "/".join(f"{each / size:.0f}{unit}" for each in (used, limit) if each is not None)

@@ -71,8 +71,8 @@ def readiness(
 ) -> list[Readiness]:
     """Return all findings; `worker`: the properties of a worker, None if not given.
 
-    `agent`: an agent was asked. All that it has runs on agents, and the names of its classes do not
-    say whether they are Java's or Python's.
+    `agent`: an agent reported the plugins. An agent runs all plugins that it reports, and their
+    class names do not show whether they are Java's or Python's.
     """
     findings = []
     for class_name in dict.fromkeys(plugin.class_name for plugin in plugins):

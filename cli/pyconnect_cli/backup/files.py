@@ -63,7 +63,7 @@ class BackupWriter:
         self._write("", LOGGERS, levels)
 
     def finish(self, manifest: Manifest) -> None:
-        """Write the manifest: the backup is complete."""
+        """Write the manifest, which makes the backup complete."""
         self._write("", MANIFEST, manifest.to_json())
 
     def _write(self, folder: str, name: str, document: object) -> None:
@@ -94,7 +94,7 @@ class SavedCluster:
 
 
 def find_backup(place: Path, is_ours: Callable[[Manifest], bool]) -> tuple[Path, list[Path]]:
-    """Return the backup at a place, and backups of the place that were not finished after it.
+    """Return the backup at a place, and the newer backups there that were not finished.
 
     A place is a backup, or a directory of backups, of which the newest of this cluster counts.
     Raises NotFound without one, UsageError for one that was not finished.
@@ -164,10 +164,10 @@ def read_backup(path: Path) -> SavedCluster:
 def prune(
     directory: Path, keep: int, is_ours: Callable[[Manifest], bool], now: datetime
 ) -> list[Path]:
-    """Remove the backups before the `keep` newest whole ones of a cluster; return their paths.
+    """Remove the backups that are older than the `keep` newest whole ones; return their paths.
 
-    Those with missing parts go with the whole ones, and so do unfinished ones after a day: a
-    younger one may still be written.
+    Backups of this cluster are removed, whole or with missing parts, and unfinished ones after a
+    day: a younger one may still be written.
     """
     ours: list[tuple[Path, bool]] = []
     for path in _backups_in(directory):
@@ -177,7 +177,8 @@ def prune(
     whole = [path for path, is_whole in ours if is_whole]
     doomed = [path for path, _ in ours if len(whole) > keep and path < whole[-keep]]
     for path in doomed:
-        # Without its manifest a directory that is removed in part is no backup.
+        # The manifest goes first: a directory without one is not a backup, even if only a part is
+        # left.
         (path / MANIFEST).unlink(missing_ok=True)
         shutil.rmtree(path)
     return doomed
@@ -209,7 +210,7 @@ BEFORE = "before"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateBefore:
-    """What a restore may change; `manifest` names the cluster and the connectors to delete."""
+    """The state before a restore; `manifest` names the cluster and the connectors to delete."""
 
     manifest: Manifest
     connectors: Sequence[SavedConnector] = ()
@@ -247,7 +248,7 @@ class RestoreRun:
 
     @property
     def interrupted(self) -> bool:
-        """Whether an earlier command has begun this run."""
+        """Whether an earlier command has started this run."""
         return self._file.exists() and not self.begun
 
     def begin(self, before: StateBefore) -> None:
@@ -280,14 +281,14 @@ class RestoreRun:
             self.begun = True
 
     def place(self, name: str) -> None:
-        """Note that a connector has its offsets, before it may move on from them."""
+        """Note that a connector's offsets are set, before its tasks can commit later ones."""
         with self._lock:
             if name not in self.placed:
                 self.placed.append(name)
                 self._write()
 
     def finish(self) -> None:
-        """Note that everything is restored: the next restore of the backup is another run."""
+        """Note that everything is restored, so that the next restore of the backup is a new run."""
         if self._file.exists():
             self._write(finished=True)
 

@@ -65,9 +65,9 @@ class SavedConnector:
 class Manifest:
     """The contents of a backup.
 
-    `files`: digests (SHA-256) by relative path. `missing`: what could not be read, with the reason.
-    `whole`: no selection was made and nothing is missing. `absent`: connectors that did not exist
-    when a restore began, so that its undo deletes them.
+    `files`: digests (SHA-256) by relative path. `missing`: parts that could not be read, with
+    the reason. `whole`: no selection was made and nothing is missing. `absent`: connectors
+    that did not exist when a restore began, so that its undo deletes them.
     """
 
     time: str
@@ -80,7 +80,7 @@ class Manifest:
     absent: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        """The document of manifest.json."""
+        """Return the document of manifest.json."""
         return {
             "format": f"{FORMAT}/{FORMAT_VERSION}",
             "time": self.time,
@@ -95,7 +95,7 @@ class Manifest:
         }
 
     def is_of(self, kafka_cluster_id: str, connect: ConnectCluster) -> bool | None:
-        """Whether the backup is of this cluster; None when that is not known."""
+        """Return whether the backup is of this cluster; None when that is not known."""
         return kafka_cluster_id == self.kafka_cluster_id and self.connect.is_same(connect)
 
 
@@ -147,7 +147,7 @@ def require_same_cluster(
 
 
 class Restored(Enum):
-    """The kind of a restore's step; the value is its result."""
+    """The kind of a step of a restore; the value is the word for its result."""
 
     CREATE = "created"
     CHANGE = "restored"
@@ -179,7 +179,7 @@ class ConnectorRestore:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """Lines of the plan; none: the cluster has what the backup holds."""
+        """Lines of the plan; empty if the connector is as the backup holds it."""
         if self.kind is Restored.DELETE:
             return ("deleted: it did not exist before the restore",)
         lines = []
@@ -209,7 +209,7 @@ class ConnectorRestore:
 def plan_connector(
     saved: SavedConnector, present: SavedConnector | None, *, place: str, placed: bool
 ) -> ConnectorRestore:
-    """Plan to give a connector what a backup holds.
+    """Plan the changes that make a connector as a backup holds it.
 
     A masked secret stays the one that the connector has. Raises UsageError if it has none.
     """

@@ -148,7 +148,7 @@ def restore(
 def _run(
     session: Session, saved: SavedCluster, cluster: ConnectCluster, *, again: bool
 ) -> RestoreRun:
-    """Return the run to continue, which the user is told of, or a new one."""
+    """Return the unfinished run, with a message that it continues, or a new one."""
     target = {
         "backup": saved.digest,
         "kafka_cluster_id": session.worker.kafka_cluster_id,
@@ -169,7 +169,7 @@ def _run(
 
 
 def _backup(session: Session, place: Path, cluster: ConnectCluster, *, force: bool) -> SavedCluster:
-    """Find, verify and judge the backup; its missing parts are reported."""
+    """Find and verify the backup, check its cluster, and report its missing parts."""
     kafka_cluster_id = session.worker.kafka_cluster_id
     path, unfinished = find_backup(
         place, lambda manifest: manifest.is_of(kafka_cluster_id, cluster) is not False
@@ -254,7 +254,7 @@ class _Restorer:
         return [step for step in steps if step is not None]
 
     def deletions(self, saved: SavedCluster) -> list[BatchStep]:
-        """Return a step for each connector that the restore before this undo has created."""
+        """Return a step for each connector that the undone restore created."""
         return [
             self._batch_step(ConnectorRestore(name=name, kind=Restored.DELETE))
             for name in saved.manifest.absent
@@ -309,7 +309,7 @@ class _Restorer:
             if planned.configured:
                 client.put_connector_config(name, planned.config)
             remark = self._place_offsets(planned)
-        # From here the connector may move on: its offsets are not set again.
+        # From here tasks may commit new offsets, so no later run sets the saved ones.
         self._run.place(name)
         match planned.state:
             case "RUNNING":
@@ -325,7 +325,7 @@ class _Restorer:
         return remark
 
     def _place_offsets(self, planned: ConnectorRestore) -> str | None:
-        """Set the offsets of a STOPPED connector; those that it has are kept for `offsets undo`."""
+        """Set the offsets of a STOPPED connector; keep its present ones for `offsets undo`."""
         if planned.offsets is None:
             return None
         session = self._session

@@ -129,7 +129,7 @@ def worker_levels(exchange: Exchange) -> dict[str, str]:
 
 
 def _compared(view: ConnectorView) -> object:
-    """Return what has to be the same before and after the offsets were read."""
+    """Return the parts that must be the same before and after reading the offsets."""
     return view.info.config if view.info else None, view.state in SHOWN and view.state
 
 
@@ -192,7 +192,7 @@ class _Backup:
         return None
 
     def save_levels(self, url: str) -> str | None:
-        """Keep the levels of a worker, which only its memory holds; return why there are none."""
+        """Keep the levels of a worker, which only its memory holds; return why they are missing."""
         exchange = self._session.exchange_with(url)
         try:
             self.levels[url] = worker_levels(exchange)
@@ -260,7 +260,7 @@ def backup(
 def _finish(
     session: Session, run: _Backup, cluster: ConnectCluster, now: datetime, *, whole: bool
 ) -> None:
-    """Write the manifest: what is saved is a backup, whatever is missing."""
+    """Write the manifest, which makes a backup of the saved parts, even if others are missing."""
     results = session.record.results()
     if run.levels:
         run.writer.loggers(run.levels)

@@ -62,7 +62,7 @@ def edit(context: typer.Context, name: NameArgument) -> None:
 
 @contextmanager
 def _edited(session: Session, name: str, config: dict[str, str | None]) -> Iterator[ConnectorFile]:
-    """Let the user edit a configuration, again while it is not valid, if the user is there to ask.
+    """Let the user edit a configuration until it is valid; only once if no question is asked.
 
     The text is kept when storing it fails.
     """
@@ -227,7 +227,7 @@ def _change(
     verb: str,
     state: str,
 ) -> None:
-    """`state`: what the change leads to."""
+    """Change the selected connectors and wait if asked; `state` is the one that they reach."""
     session = session_of(context)
     views = selected_views(session, names or ())
     steps = [

@@ -80,7 +80,7 @@ def rollback(
             f"{name}: the journal hides {', '.join(gone)}, and the connector has no such value",
             hint=f"add --set {gone[0]}=VALUE for each, also a ${{provider:path:key}} reference",
         )
-    # It counts for a connector that is created again: one that was stopped must not start to work.
+    # The state counts for a connector that is created again: a stopped one must not start to work.
     initial_state = state if state in {"PAUSED", "STOPPED"} else None
     file = ConnectorFile(name=name, config=config, initial_state=initial_state, place=place)
     carry_out(session, plan_apply([file], stored), "rollback", views, validated=True, ask_all=True)
@@ -89,9 +89,9 @@ def rollback(
 def target_of(
     name: str, changes: Sequence[RecordedChange], to: int | None
 ) -> tuple[str, Config, str | None]:
-    """Return where a configuration is in the journal, it, and the target state; else NotFound.
+    """Return the place in the journal, the configuration and the target state; else NotFound.
 
-    Without `to` it is the one before the last change.
+    Without `to` the configuration is the one before the last change.
     """
     hint = f"list its changes: pyconnect connectors history {name}"
     if to is None:
@@ -112,9 +112,9 @@ def target_of(
 def with_secrets(
     recorded: Mapping[str, str | None], stored: Config
 ) -> tuple[dict[str, str | None], list[str]]:
-    """Return a configuration with the stored values that the journal hides, and the keys without.
+    """Return a configuration with its hidden values replaced by stored ones, and keys without one.
 
-    A value that is hidden in part, as a password in an address, has to agree in the rest.
+    If only a part of a value is hidden, such as a password in an address, the rest must agree.
     """
     config, gone = dict(recorded), []
     for key, value in recorded.items():

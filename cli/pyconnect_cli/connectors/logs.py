@@ -37,7 +37,7 @@ class Following:
     rounds: int = 0
 
     def workers(self, session: Session) -> list[str]:
-        """Return all addresses; the lookup is repeated, because workers come and go."""
+        """Return all addresses; look them up again now and then, because workers come and go."""
         if self.rounds % ROUNDS_PER_LOOK == 0:
             self.urls = worker_urls(session, everywhere=True)
         self.rounds += 1
@@ -48,7 +48,7 @@ class Following:
         return 0 if place is None else place.following
 
     def take(self, url: str, log: AgentLog) -> bool:
-        """Note an answer; return False if the worker was restarted since the answer before."""
+        """Note an answer; return False if the worker was restarted since its last answer."""
         before = self.places.get(url)
         self.places[url] = log
         if before is None or before.epoch == log.epoch:
@@ -117,7 +117,7 @@ def logs(
 def _ask(
     session: Session, wanted: LogFilter, following: Following, failures: list[PyconnectError]
 ) -> list[AgentLogLine]:
-    """Return the lines of all workers that come after what was printed, in order of time."""
+    """Return the lines of all workers that follow the printed ones, in order of time."""
     urls = following.workers(session)
     places: Mapping[str, int] = {url: following.after(url) for url in urls}
 

@@ -40,7 +40,7 @@ class KeyDifference:
     after: str | None
 
     def lines(self, *, show_secrets: bool) -> list[str]:
-        """`- key=old` and `+ key=new`, secrets masked unless asked for."""
+        """Return `- key=old` and `+ key=new`; mask secrets unless `show_secrets`."""
         shown = []
         for sign, value in (("-", self.before), ("+", self.after)):
             if value is not None:
@@ -51,7 +51,7 @@ class KeyDifference:
         return shown
 
     def text(self) -> str:
-        """`key: old -> new`, secrets masked."""
+        """Return `key: old -> new` with secrets masked."""
         before, after = (
             "not set" if value is None else mask_value(self.key, value)
             for value in (self.before, self.after)

@@ -39,10 +39,10 @@ REFERENCE = re.compile(r"\$\{([^}]*)\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remapping:
-    """The differences that the other cluster is to have.
+    """The intended differences of the other cluster's configurations.
 
     `references`: beginnings of references with their replacements, without `${`. `values`: keys
-    with their value there; None removes the key.
+    with their value on the other cluster; None removes the key.
     """
 
     references: tuple[tuple[str, str], ...] = ()
@@ -212,7 +212,6 @@ def diff(
     if to_context is not None:
         if files:
             raise UsageError("-f and --to-context exclude each other")
-        # Plan and show the changes that would make another cluster's connectors the same.
         rules = remapping(maps or (), key_changes(keys, unset))
         selection = selection_from({} if names else {"all": True}, names or ())
         chosen_views = select(read_views(session, selection), selection)

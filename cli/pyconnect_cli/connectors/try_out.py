@@ -1,7 +1,7 @@
-"""`pyconnect connectors try`: what becomes of records, before a connector is created.
+"""`pyconnect connectors try`: a connector's first records, before the connector is created.
 
-It needs no worker: the agent's trial runs the connector in processes of this machine, as a worker
-does; a question and an answer in JSON are the interface. `record_lines` is pure.
+The command needs no worker: the agent's trial runs the connector in processes of this machine, as a
+worker does; a question and an answer in JSON are the interface. `record_lines` is pure.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ app = typer.Typer()
 
 TRIAL = "pyconnect_agent.worker.trial"
 SPARE_S = 120.0
-"""Beyond the time for records, for the search for plugins; the trial has limits of its own."""
+"""The time to search for plugins, added to the time for records; the trial has its own limits."""
 PLUGIN_PATH = (
     "install the plugin beside this command, or name the directory that has its directory:"
     " --plugin-path DIR"
@@ -120,7 +120,7 @@ def try_connector(
 
 
 def record_lines(number: int, shown: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of a record; a step has only what it has changed."""
+    """Yield the lines of a record; those of a step show only the parts that the step changed."""
     yield f"record {number}"
     before: Mapping[str, Any] = {}
     for step in shown["steps"]:
@@ -238,12 +238,13 @@ def _ask(session: Session, name: str, question: Mapping[str, Any]) -> Mapping[st
             errors="replace",
         )
         try:
-            # By stdin: the config may hold secrets, and other users can see arguments.
+            # The config goes over stdin, because it may hold secrets and other users can see
+            # arguments.
             out, err = process.communicate(json.dumps(question), question["time_s"] + SPARE_S)
         except subprocess.TimeoutExpired:
             raise PyconnectError(f"{name}: the trial did not end in time") from None
         finally:
-            # The whole group: what the connector has started ends with the trial.
+            # Processes that the connector has started end with the trial.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, SIGKILL)
             process.wait()

@@ -66,7 +66,7 @@ Mend = Callable[[TopicRecord], bytes | None]
 
 HEAD_BYTES = 5
 _UNFIT = (ArithmeticError, AttributeError, EOFError, LookupError, TypeError, ValueError)
-"""What fastavro raises for bytes and values that are not of a schema."""
+"""The exceptions that fastavro raises for bytes and values that do not fit a schema."""
 
 
 def mender(expression: str | None, *, text: bool = False, registry: Registry | None = None) -> Mend:
@@ -126,7 +126,7 @@ def registry_for(
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A form of values: both functions have JSON on their other side."""
+    """A form of values: `read` returns the JSON of a value, `write` the value of JSON."""
 
     read: Callable[[bytes], str]
     write: Callable[[str], bytes]
@@ -145,7 +145,7 @@ _TEXT = _Form(lambda value: json.dumps(value.decode()), _text_of)
 
 @dataclass(frozen=True, slots=True)
 class _Forms:
-    """The forms of values, with those of the schemas that a registry was asked for."""
+    """The forms of values; `framed` has those of the schemas that the registry returned."""
 
     registry: Registry | None
     framed: dict[bytes, _Form] = field(default_factory=dict)
@@ -399,9 +399,9 @@ def require_complete(planned: ReplayPlanned, missing: int) -> None:
 def take_back(
     settings: Mapping[str, str], journal: ReplayJournal, replay: Replay
 ) -> tuple[ReplayBatch, ...]:
-    """Set the group of a replay back to the beginning of its plan; return what was sent.
+    """Set the group of a replay back to the beginning of its plan; return the sent batches.
 
-    The journal alone decides what was sent if the brokers have forgotten the offsets.
+    The journal alone decides which were sent if the brokers have forgotten the offsets.
     """
     with closing(_sender(settings, replay.planned)) as sender:
         positions = [each for each in sender.take_over() if each is not None]

@@ -70,7 +70,7 @@ class DeadLetterTopic:
         return records_between(self.settings, places)
 
     def read_by_connector(self, topic: str) -> bool:
-        """Whether the sink reads a topic, as far as its configuration says; True without one."""
+        """Return whether the sink reads a topic, by its configuration; True without a sink."""
         if self.connector is None:
             return True
         names = {name.strip() for name in (self.config.get("topics") or "").split(",")}
@@ -292,7 +292,7 @@ def _letter_json(record: TopicRecord) -> dict[str, object]:
 
 
 def _remark(session: Session, queue: DeadLetterTopic, foreign: int, *, causes: bool) -> None:
-    """Tell what the list leaves out; without `causes` no record has the headers of its error."""
+    """Report what the list leaves out; without `causes` no record has the headers of its error."""
     if foreign:
         session.output.message(
             f"left out: {counted(foreign, 'record')} of other connectors in {queue.topic}"

@@ -1,11 +1,11 @@
-"""Dead letters in groups by their causes, and replays as their journal knows them. Pure.
+"""Dead letters in groups by their causes, and replays as their journal records them. Pure.
 
-A cause is what a worker's headers say, without all that varies. A worker adds error and
+A cause is the error in a worker's headers without its varying parts. A worker adds error and
 origin as headers if the sink has errors.deadletterqueue.context.headers.enable (KIP-298). Java
 workers and agents write the same headers as texts.
 
-The committed offsets of a replay's group decide what was sent. A batch is journaled before its
-transaction is committed, so the journal alone does not know whether the last batch was sent.
+The committed offsets of a replay's group decide which batches were sent. A batch is journaled
+before its transaction is committed, so the journal alone does not show if the last one was sent.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Span:
     count: int
 
     def meets(self, other: Span) -> bool:
-        """Whether both may hold the same letter."""
+        """Return whether both spans may hold the same letter."""
         same = (self.group, self.partition) == (other.group, other.partition)
         return same and self.first <= other.last and other.first <= self.last
 
@@ -137,7 +137,7 @@ ReplayEntry = ReplayPlanned | ReplayBatch | ReplayEnded | ReplayUndone
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """One replay as the journal knows it."""
+    """One replay with the state that the journal records."""
 
     planned: ReplayPlanned
     batches: tuple[ReplayBatch, ...] = ()
@@ -154,7 +154,7 @@ class Replay:
 
     @property
     def certain(self) -> tuple[ReplayBatch, ...]:
-        """The batches that were sent for certain: the last one of an unfinished run may not be."""
+        """The batches that were certainly sent: without the last one of an unfinished run."""
         return self.batches if self.state != "unfinished" else self.batches[:-1]
 
     def sent_until(self, positions: Sequence[int]) -> tuple[ReplayBatch, ...] | None:
@@ -178,7 +178,7 @@ def read_replays(entries: Iterable[ReplayEntry]) -> dict[str, Replay]:
             case ReplayBatch():
                 replay = found[entry.replay]
                 kept = list(replay.batches)
-                # Later ones that begin where it begins were never committed, or were undone.
+                # Batches after the entry's start were never committed, or were undone.
                 while kept and kept[-1].after != entry.before:
                     kept.pop()
                 found[entry.replay] = replace(
@@ -227,7 +227,7 @@ def sent_counts(batches: Iterable[ReplayBatch]) -> Counter[str]:
 
 @dataclass(slots=True)
 class SpanBuilder:
-    """Builds spans from letters in the order of their offsets, one partition like another."""
+    """Builds spans from letters that come, in each partition, in the order of their offsets."""
 
     spans: dict[tuple[str, int], list[Span]] = field(default_factory=dict)
     cut: set[tuple[str, int]] = field(default_factory=set)
@@ -268,7 +268,7 @@ class Letters:
         return at > 0 and offset <= known[at - 1].last
 
     def overlapping(self, others: Collection[Span]) -> bool:
-        """Whether a letter may be in one of these spans, too."""
+        """Return whether a letter may be in one of the other spans, too."""
         known = [span for spans in self._spans.values() for span in spans]
         return any(span.meets(other) for span in known for other in others)
 
@@ -292,7 +292,7 @@ _UTF_8 = re.compile(
     r"(?:invalid (?:start|continuation) byte|unexpected end of data)"
     r"|Invalid UTF-8 (?:start|middle) byte \w+"
 )
-"""How Python and Jackson say that bytes are not UTF-8: the bytes decide which of the texts."""
+"""Texts of Python and Jackson about bytes that are not UTF-8; the texts vary with the bytes."""
 _ROOT = re.compile(r"^Caused by: ([\w.$]+)", re.MULTILINE)
 
 
@@ -317,7 +317,7 @@ class Cause:
 
 
 def context_of(record: TopicRecord) -> LetterContext:
-    """Decode the context of a letter: it may have a stack trace, so once for each letter."""
+    """Decode the context of a letter, once for each letter: it may hold a long stack trace."""
     return {
         name.removeprefix(PREFIX): None if data is None else data.decode(errors="replace")
         for name, data in record.headers
@@ -366,7 +366,7 @@ class LetterGroup:
     last_ms: int
 
     def to_json(self, spans: Collection[Span]) -> dict[str, object]:
-        """The stable form for machines, without the example."""
+        """Return the stable form for machines, without the example."""
         places = [asdict(span) for span in spans if span.group == self.id]
         return {
             "group": self.id,
@@ -431,14 +431,14 @@ class LetterSorter:
 
 
 def is_letter_of(known: LetterContext, connector: str | None) -> bool:
-    """Return whether a letter is a connector's; one without headers may be anyone's."""
+    """Return whether a letter is a connector's; one without headers may be of any connector."""
     return connector is None or known.get("connector.name", connector) == connector
 
 
 def require_groups(
     groups: Mapping[str, LetterGroup], chosen: Collection[str], to_topic: str | None
 ) -> None:
-    """Raise NotFound for an id without letters, UsageError for letters without a target."""
+    """Raise NotFound for an id without letters, UsageError for letters without a target topic."""
     if unknown := sorted(set(chosen) - set(groups)):
         raise NotFound(
             f"no dead letter belongs to the group {', '.join(unknown)}",

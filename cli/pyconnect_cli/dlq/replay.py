@@ -171,7 +171,7 @@ def _plan(
     sorter: LetterSorter,
     wish: ReplayPlanned,
 ) -> ReplayPlanned | None:
-    """Choose letters for a wish without any, show the plan and return it; None if none is left."""
+    """Choose the letters of a replay, show the plan and return it; None without letters."""
     before, to_topic = journal.replays(), wish.to_topic
     if (open_one := unfinished(before.values())) is not None:
         identity = open_one.planned.replay

@@ -48,7 +48,7 @@ class KafkaAccess:
 
     @property
     def username(self) -> str | None:
-        """The user name of this command, if it logs in with a password."""
+        """The user name of this command; None if it does not log in with a password."""
         return None if self.security.sasl is None else self.security.sasl.username
 
     def librdkafka(self) -> dict[str, Any]:
@@ -165,7 +165,7 @@ class KafkaAdmin(AdminConnection):
     def offsets_at(
         self, partitions: Iterable[TopicPartition], timestamp_ms: int
     ) -> dict[TopicPartition, int | None]:
-        """Return the first offset at or after a time; None if every record is older."""
+        """Return the first offset of each partition at or after a time; None if all are older."""
         from pyconnect_clients.brokers.requests import offset_at
 
         found = self._offsets(partitions, offset_at(timestamp_ms))
@@ -224,7 +224,7 @@ def kafka_admin(session: Session, purpose: str) -> KafkaAdmin:
 
 @contextmanager
 def translated_errors(what: str) -> Iterator[None]:
-    """Raise an error of librdkafka as ours."""
+    """Raise an error of librdkafka as an error of the command line."""
     from pyconnect_clients.brokers.failures import REQUEST_ERRORS
 
     try:
@@ -234,7 +234,7 @@ def translated_errors(what: str) -> Iterator[None]:
 
 
 def translated(error: object, what: str) -> PyconnectError:
-    """Return an error of either client library as ours; `what` starts its message."""
+    """Return an error of either client library as one of ours; `what` starts its message."""
     from pyconnect_clients.brokers.failures import FailureKind, failure_of
 
     failure = failure_of(error)
@@ -280,7 +280,7 @@ def connected(cluster: KafkaAccess, remaining_s: Callable[[], float]) -> Iterato
 
 @contextmanager
 def protocol_errors(what: str) -> Iterator[None]:
-    """Raise an error of kafka-python as ours."""
+    """Raise an error of kafka-python as an error of the command line."""
     from kafka.errors import KafkaError
 
     try:
@@ -290,7 +290,7 @@ def protocol_errors(what: str) -> Iterator[None]:
 
 
 def refused(code: int, what: str) -> PyconnectError:
-    """Return the error of a broker's code as ours; `what` starts its message."""
+    """Return the error for a broker's error code; `what` starts its message."""
     from kafka.errors import for_code
 
     return translated(for_code(code)(), what)
@@ -305,7 +305,7 @@ _PATTERNS = {3: Pattern.LITERAL, 4: Pattern.PREFIXED}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedAcls:
-    """`bindings` None: listing them is denied; `open`: there is no authorizer."""
+    """The ACLs of a cluster; `bindings` None: listing is denied; `open`: there is no authorizer."""
 
     bindings: tuple[Binding, ...] | None = None
     open: bool = False
@@ -369,5 +369,5 @@ def existing_topics(protocol: KafkaProtocol, candidates: Iterable[str]) -> froze
 
 
 def has_old_brokers(protocol: KafkaProtocol) -> bool:
-    """Return whether idempotent producers need a right of their own, as before 2.8."""
+    """Return whether idempotent producers need an ACL of their own, as before Kafka 2.8."""
     return protocol.broker_version < _BEFORE_IDEMPOTENCE_FOR_ALL

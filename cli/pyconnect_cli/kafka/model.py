@@ -41,7 +41,7 @@ class TopicRecord:
 class SinkPosition(NamedTuple):
     """A sink's position in one partition; None: no committed offset, or no such partition.
 
-    `all_read`: no record is left, only markers of transactions.
+    `all_read`: only markers of transactions are left to read, no records.
     """
 
     offset: int | None
@@ -149,7 +149,7 @@ _OPEN_STATES = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """A coordinator's state of an id; times in epoch ms, `started_ms` None: none is open."""
+    """The state of a transactional id; times in epoch ms, `started_ms` None: not open."""
 
     transactional_id: str
     state: str
@@ -164,7 +164,7 @@ class Transaction:
         return self.state in _OPEN_STATES
 
     def overdue(self, now_ms: int) -> bool:
-        """Whether its coordinator should have aborted it by now."""
+        """Return whether its coordinator should have aborted it by now."""
         return (
             self.open
             and self.started_ms is not None
@@ -185,11 +185,11 @@ class OpenProducer:
 
     @property
     def name(self) -> str:
-        """`topic:0 producer 7`, which no other open transaction is."""
+        """The name of the transaction, unique among the open ones: `topic:0 producer 7`."""
         return f"{self.partition.topic}:{self.partition.partition} producer {self.producer_id}"
 
     def to_json(self, now_ms: int) -> dict[str, object]:
-        """The stable form for machines."""
+        """Return the stable form for machines."""
         return {
             "topic": self.partition.topic,
             "partition": self.partition.partition,

@@ -1,4 +1,4 @@
-"""Reads a topic to its end, or a few of its records, as `read_committed` or not; writes nothing.
+"""Reads a topic to its end, or a few of its records, with either isolation level; writes nothing.
 
 In Connect's config topic it reads only task count records and target states; configurations come
 over REST.
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
 
 WAIT_S = 10.0
-"""Without any record for so long it is given up."""
+"""The reader gives up after this time without a record."""
 _BATCH = 10_000
 _SLICE_S = 0.2
-"""A call waits so long for a whole batch, also when the ends were reached."""
+"""The time of one call, which waits for a whole batch even at the end of all partitions."""
 
 
 def task_counts(settings: Mapping[str, str], config_topic: str) -> dict[str, int]:
@@ -43,7 +43,7 @@ def task_counts(settings: Mapping[str, str], config_topic: str) -> dict[str, int
 
 
 def stored_target_states(settings: Mapping[str, str], config_topic: str) -> dict[str, str]:
-    """Return the target state of each connector that had another one than STARTED (KIP-875)."""
+    """Return the last target state of each connector that has a record of one (KIP-875)."""
     return {
         # Workers before 3.5 read `state`, where a stopped connector is PAUSED.
         name: str(value.get("state.v2") or value.get("state") or "STARTED")
@@ -54,9 +54,9 @@ def stored_target_states(settings: Mapping[str, str], config_topic: str) -> dict
 def _config_records(
     settings: Mapping[str, str], config_topic: str, beginning: str
 ) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Yield the values of these keys by the rest of the key; a tombstone is an empty object.
+    """Yield the rest of each key with this beginning and its value; a tombstone is an empty object.
 
-    Other values that are no objects are left out, as workers do.
+    Other values that are not objects are left out, as workers do.
     """
     for record in records(settings, config_topic, "read_committed"):
         key = bytes(record.key() or b"").decode(errors="replace")
@@ -134,9 +134,9 @@ def some_records(
 def read_to_the_end(
     settings: Mapping[str, str], places: Mapping[TopicPartition, tuple[int, int]], isolation: str
 ) -> set[TopicPartition]:
-    """Return the partitions without a record between these offsets, for such a consumer.
+    """Return the partitions without a record between these offsets that such a consumer would get.
 
-    Markers of transactions take offsets, and aborted records do where only committed ones count.
+    Markers of transactions take offsets, and aborted records do with read_committed.
     """
     if not places:
         return set()
@@ -183,7 +183,7 @@ def _consumer(settings: Mapping[str, str], topic: str, isolation: str) -> Iterat
         {
             **settings,
             "log_level": "0",
-            "group.id": "pyconnect-reader",  # demanded; nothing is ever committed
+            "group.id": "pyconnect-reader",  # required; the consumer never commits
             "enable.auto.commit": "false",
             "enable.partition.eof": "true",
             "isolation.level": isolation,
@@ -212,7 +212,7 @@ def _partitions(
 
 
 def _to_ends(consumer: Consumer, starts: Mapping[TopicPartition, int]) -> Iterator[Message]:
-    """Yield records up to the present ends; with `read_committed` the last stable offsets."""
+    """Yield records up to the present ends; with `read_committed` up to the last stable offsets."""
     yield from _read(consumer, starts, {at: _range(consumer, at)[1] for at in starts})
 
 
@@ -234,7 +234,7 @@ def _read(
     unread: dict[TopicPartition, int],
     most: int | None = None,
 ) -> Iterator[Message]:
-    """Yield records until each of the `unread` partitions is read to its end.
+    """Yield records until each partition of `unread` is read to its end.
 
     A partition that has given `most` records counts as read.
     """
@@ -254,12 +254,12 @@ def _read(
             error = message.error()
             if error is None:
                 yield message
-                # The caller may have worked for long.
+                # The caller may have used much time for the record.
                 until = time.monotonic() + WAIT_S
                 counts[at] += 1
                 if counts[at] == most or int(message.offset() or 0) + 1 >= unread.get(at, 0):
                     unread.pop(at, None)
-            # With read_committed the end is before an open transaction.
+            # With read_committed the end of a partition is the start of its first open transaction.
             elif error.code() == KafkaError._PARTITION_EOF:
                 unread.pop(at, None)
             # librdkafka looks the group up although it never joins it.

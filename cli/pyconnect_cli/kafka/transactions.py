@@ -1,4 +1,4 @@
-"""Transactions as brokers know them: KIP-664, over kafka-python.
+"""Transactions as brokers report them: KIP-664, over kafka-python.
 
 Listing asks every broker for the ids that it coordinates; describing asks each id's coordinator;
 partitions' leaders report producers. Two calls change something: `abort` makes the leader of one
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyconnect_clients.brokers.protocol import KafkaProtocol
 
 _NONE, _NO_SUCH_ID, _UNKNOWN_PARTITION, _TOPIC_DENIED = 0, 105, 3, 29
-# Retriable: the coordinator is loading, not available, another one, or still aborting.
+# Retriable: the coordinator is loading, not available, not this broker, or still aborting.
 _NOT_YET = frozenset({14, 15, 16, 51})
 _RETRY_S = 0.1
 _LOG = "__transaction_state"
@@ -49,7 +49,7 @@ def list_transactional_ids(
     question = metadata_request([_LOG])
     (topic,) = protocol.send(f"find the partitions of {_LOG}", question).topics
     denied = topic.error_code == _TOPIC_DENIED
-    # There are none before the first transaction.
+    # The topic has no partitions before the first transaction.
     partitions = _LOG_PARTITIONS if denied else len(topic.partitions)
     # The hash of an id of one character is the character's code: one id for each partition.
     ids = [chr(_FIRST_ID + number) for number in range(partitions)]
@@ -171,7 +171,7 @@ def abort(protocol: KafkaProtocol, producer: OpenProducer) -> None:
 
 
 def terminate(protocol: KafkaProtocol, transaction: Transaction) -> None:
-    """Have an id's coordinator abort its open transaction; returns when all markers are written.
+    """Make an id's coordinator abort its open transaction; return when all markers are written.
 
     It is the request with which a producer of this id starts (as `kafka-transactions.sh
     forceTerminateTransaction` sends it): a producer that is alive is fenced. Needs Write on the id.

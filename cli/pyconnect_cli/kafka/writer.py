@@ -38,7 +38,7 @@ STEP_S = 60.0
 """The longest wait for one step of a transaction."""
 SLICE_S = 0.5
 LARGEST_BYTES = 200_000_000
-"""The broker's limit decides about the size of a record, not that of this client."""
+"""A limit that no record reaches: the broker's limit decides, not that of this client."""
 
 
 class ReplaySender:
@@ -74,7 +74,7 @@ class ReplaySender:
         self._consumer.close()
 
     def take_over(self) -> list[int | None]:
-        """Fence other processes of this group and return the committed offsets, None without."""
+        """Fence other processes of this group; return committed offsets, None for none."""
         with translated_errors(f"begin transactions of {self._group}"):
             self._producer.init_transactions(STEP_S)
             found = self._consumer.committed(self._kafka_partitions(), timeout=STEP_S)
@@ -83,7 +83,7 @@ class ReplaySender:
 
     @contextmanager
     def transaction(self, offsets: Sequence[int]) -> Iterator[None]:
-        """Commit what is written inside together with these offsets, or nothing of both.
+        """Commit the records written inside together with these offsets, or neither.
 
         Raises Conflict if another process has taken the group over.
         """
@@ -123,7 +123,7 @@ class ReplaySender:
                 "value": record.value,
                 "key": record.key,
                 "partition": record.partition,
-                # To librdkafka 0 means now.
+                # librdkafka takes 0 for the present time.
                 "timestamp": max(record.timestamp_ms, 0),
                 "headers": list(record.headers),
             }
@@ -189,7 +189,7 @@ class OffsetsTopics:
         starts: dict[TopicPartition, int] = {}
         for at, offset in places:
             starts[at] = min(starts.get(at, offset), offset)
-        # Open transactions of others may hide them for a while.
+        # Open transactions of other producers may hide these records for a while.
         until = time.monotonic() + min(READ_BACK_S, self._timeout_s())
         while True:
             newest = map(_stored, committed_from(self._settings, starts))
@@ -203,7 +203,7 @@ class OffsetsTopics:
 
 class ConsumerGroups(AdminConnection):
     def starting_with(self, prefix: str) -> list[SinkGroup]:
-        """Return consumer groups with their committed offsets, which are not read for live ones."""
+        """Return consumer groups, those without members with their committed offsets."""
         with translated_errors("list consumer groups"):
             listing = self._client().list_consumer_groups(request_timeout=self._timeout_s())
             listed = listing.result()
@@ -221,7 +221,7 @@ class ConsumerGroups(AdminConnection):
         return {TopicPartition(*partition): offset for partition, offset in found.items()}
 
     def delete(self, group: str) -> None:
-        """Delete a group without members; PreconditionFailed when it has some."""
+        """Delete a group; PreconditionFailed when it has members."""
         from pyconnect_clients.brokers.failures import IN_USE, code_of
 
         try:

@@ -132,7 +132,7 @@ class Lag(NamedTuple):
     position: SinkPosition
 
     def to_json(self) -> dict[str, object]:
-        """The stable form for machines."""
+        """Return the stable form for machines."""
         return {
             "connector": self.connector,
             "topic": self.partition.topic,

@@ -12,7 +12,6 @@ from pyconnect_cli.offsets import change, orphans, restore, show
 
 app = typer.Typer(help="Show, back up, change, copy and restore connectors' offsets.")
 kept = restore.app.registered_commands
-# Verbs that read come first.
 app.registered_commands += show.app.registered_commands + kept[:3]
 app.registered_commands += change.app.registered_commands + kept[3:]
 app.add_typer(orphans.app, name="orphans")

@@ -68,7 +68,7 @@ class OrphanKeeper:
         self._groups = ConsumerGroups(settings, remaining_s)
         self.backups = backups_of(session)
         self.live: frozenset[str] = frozenset()
-        """Names of sinks that run in no known connector: groups with members, as `find` saw."""
+        """Sinks with a running consumer group but without a connector here, as `find` saw them."""
 
     @cached_property
     def existing(self) -> Configs:

@@ -134,7 +134,7 @@ def run_changes(
     *,
     what: str = "connector",
 ) -> None:
-    """Ask, act and print how to undo it; nothing with --dry-run. `backups` None: none is wanted.
+    """Ask, act and print how to undo it; nothing with --dry-run. `backups` None: make no backups.
 
     The user has seen the plan of each step.
     """
@@ -155,7 +155,7 @@ def run_changes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """What the user agreed to around the change itself: a stop before it, a resume after it."""
+    """The user's options beside the change itself: a stop before it, a resume after it."""
 
     stop: bool = False
     resume: bool = False
@@ -193,7 +193,7 @@ def change_offsets(
     if session.given.get("dry_run") and refused:
         raise PartialFailure(f"{len(refused)} would be refused")
     if needed:
-        # Before a connector is stopped for a worker that changes nothing.
+        # Check now: no connector may be stopped for a worker that cannot change offsets.
         version = session.worker.version
         if kafka_version(version) < FIRST_WITH_CHANGES:
             raise PreconditionFailed(
@@ -274,7 +274,7 @@ class _Changes:
 
     @cached_property
     def backups(self) -> Backups | None:
-        """The directory of backups; None without a wish for one."""
+        """The directory of backups; None if the user wants none."""
         return backups_of(self.session) if self._around.backup else None
 
     @cached_property
@@ -323,7 +323,7 @@ class _Changes:
                     f" connectors resume {view.name}"
                 )
             if isinstance(error, OutOfTime):
-                # The batch would report "not tried", but the connector was changed before.
+                # The batch would report "not tried", although the connector has been changed.
                 raise WaitTimedOut(error.message, hint=error.hint) from error
             raise
         return remark

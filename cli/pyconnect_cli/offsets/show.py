@@ -1,4 +1,4 @@
-"""`offsets get`, also again and again."""
+"""`offsets get`, once or repeatedly."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def get(
 
 
 def watch_offsets(session: Session, name: str, pause_s: float) -> None:
-    """Print each change until Ctrl-C, the run's end, or the end of the reader.
+    """Print each change until Ctrl-C, the run's end, or until the reader of the output ends.
 
     The first look prints every offset as a change from none.
     """
@@ -131,7 +131,7 @@ def watch_offsets(session: Session, name: str, pause_s: float) -> None:
 
 
 def advanced(change: OffsetChange) -> int | None:
-    """Return by how many records a sink's offset moved; None for a source's, or without both."""
+    """Return by how many records a sink's offset moved; None for a source or if one is missing."""
     from pyconnect_cli.kafka.model import kafka_offset
 
     entries = [

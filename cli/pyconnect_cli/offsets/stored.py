@@ -1,4 +1,4 @@
-"""What Kafka itself knows about offsets of sinks: the group's, those to read, those to set."""
+"""Offsets of sinks as Kafka itself reports them: committed, left to read, and to be set."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MOST_MARKERS = 10_000
 
 
 def near_the_end(position: SinkPosition) -> bool:
-    """Return whether so few offsets are left that all of them may be markers."""
+    """Return whether the remaining offsets are so few that all may be transaction markers."""
     return 0 < (position.lag or 0) <= MOST_MARKERS
 
 

@@ -3,8 +3,8 @@
 A look asks for the connectors, then all workers at once, then the brokers if they are known. A part
 that cannot be read becomes a doubt of the look.
 
-Each cluster of a fleet is asked on a thread of its own, with the credentials of its context. A row
-shows what is known when the time for a look is over, so no cluster delays the others.
+Each cluster of a fleet is asked on a thread of its own, with the credentials of its context. When
+the time for a look is over, a row shows the known part, so no cluster delays the others.
 """
 
 from __future__ import annotations
@@ -67,16 +67,16 @@ if TYPE_CHECKING:
     Places = Mapping[TopicPartition, SinkPosition]
 
 
-# What asks brokers or reads offsets is imported where it is needed: many looks need neither.
+# Imports for brokers and offsets are inside functions, because many looks need neither.
 
 Config = Mapping[str, str | None]
 
 
 class Markers:
-    """Reads as seldom as possible, because a live view looks every few seconds.
+    """Finds the partitions in which a sink has only markers of transactions left to read.
 
-    The first look reads. A later look reads once if a sink has stopped moving: a sink that moves
-    has records to read.
+    A live view looks every few seconds, so a partition is read only once, when the sink has stopped
+    moving there: a sink that moves has records to read.
     """
 
     def __init__(self, read_through: Callable[[Config, Places], set[TopicPartition]]) -> None:
@@ -120,7 +120,7 @@ ELSEWHERE = (
 
 
 class Watcher:
-    """Looks at one cluster as often as it is asked; not for several threads at once.
+    """Looks at one cluster, again and again; not for several threads at once.
 
     It remembers the addresses without an admin interface and sends them no further requests that
     only agents answer.
@@ -138,7 +138,7 @@ class Watcher:
         return look
 
     def stages(self, *, lag: bool) -> Iterator[ClusterLook]:
-        """Yield what is known after the connectors, the workers and the positions."""
+        """Yield a look after the connectors, then with the workers, then with the positions."""
         session = self._session
         views = session.client.connector_views()
         kafka_cluster_id = session.client.worker_info().kafka_cluster_id
@@ -163,7 +163,7 @@ class Watcher:
         yield replace(look, positions=positions, doubts=tuple(doubts), time_s=time.monotonic())
 
     def positions(self, views: Iterable[ConnectorView], doubts: list[str]) -> Positions:
-        """Return the positions of sinks. Without brokers the ends of partitions are not known."""
+        """Return the positions of sinks; without brokers they lack the ends of partitions."""
         from pyconnect_cli.kafka.model import sink_positions, sink_topics
         from pyconnect_cli.offsets.stored import sink_offsets
 
@@ -181,7 +181,7 @@ class Watcher:
                     stored[sink.name] = (sink.config, answer)
             silent = [answer for answer in answers if isinstance(answer, Unreachable)]
             if len(silent) == len(part):
-                # Each further part would wait as long.
+                # Each further part would take as long, because no worker answers.
                 unread[silent[0].message] += [sink.name for sink in sinks[start + len(part) :]]
                 break
         for reason, names in unread.items():
@@ -233,7 +233,7 @@ class Watcher:
             found = self._without_admin[url] = WorkerLook(health=health, silence=silence)
             return found
         except PyconnectError as error:
-            # The credentials are others: show the public part.
+            # The credentials are not valid for the admin interface: show the worker's public part.
             silence = f"{error.message} ({error.hint})" if error.hint else error.message
             return WorkerLook(health=health, silence=silence)
         return WorkerLook(
@@ -253,7 +253,7 @@ class Watcher:
 def hanging_of(
     session: Session, group_id: str | None
 ) -> tuple[tuple[OpenProducer, ...] | None, tuple[str, ...]]:
-    """Return the transactions that will never end, None where they are not known, and why."""
+    """Return the transactions that will never end (None if they are not known) and the doubts."""
     if not session.settings.kafka_bootstrap:
         return None, ()
     from pyconnect_cli.transactions.find import MIN_IDLE, asked_cluster, cluster_topics, hanging_in
@@ -318,7 +318,7 @@ CLEARED = "\x1b[H\x1b[2J"
 
 
 class FleetWatcher:
-    """Looks at the clusters of several contexts as often as it is asked."""
+    """Looks at the clusters of several contexts, again and again."""
 
     def __init__(
         self, session: Session, names: Sequence[str], *, within_s: float = WITHIN_S, brokers: bool
@@ -329,7 +329,7 @@ class FleetWatcher:
         ]
 
     def look(self) -> list[ClusterRow]:
-        """Return a row for each cluster, failures first, when all have answered or in time."""
+        """Return a row for each cluster, failures first, after `within_s` at the latest."""
         wait([cluster.begin() for cluster in self._clusters], self._within_s)
         late = f"no answer within {format_duration(self._within_s)}"
         return failures_first(cluster.row(late) for cluster in self._clusters)
@@ -340,7 +340,7 @@ class FleetWatcher:
 
 
 class _Doubts(Output):
-    """The warnings of a cluster's questions, which are no lines of their own."""
+    """An output that keeps warnings as doubts of the cluster instead of printing them."""
 
     def __init__(self, style: OutputStyle) -> None:
         super().__init__(style)
@@ -366,14 +366,14 @@ class _WatchedCluster:
         self._fault = ""
 
     def begin(self) -> Future[None]:
-        """Begin a look, unless the one before has not ended."""
+        """Begin a look, unless the previous look has not ended; return its future."""
         if self._running is None or self._running.done():
             self._look, self._fault = None, ""
             self._running = in_background(self._run)
         return self._running
 
     def row(self, late: str) -> ClusterRow:
-        """Return what is known now; `late`: the reason of a cluster without an answer."""
+        """Return the row of the known part; `late`: the reason of a cluster without an answer."""
         look = self._look
         if look is None:
             return ClusterRow(name=self._name, silence=self._fault or late)
@@ -458,7 +458,7 @@ def fleet(
 
 
 def _show(session: Session, rows: Sequence[ClusterRow], *, live: bool = False) -> None:
-    """Print the table, or a document; a live one replaces the one before on a terminal."""
+    """Print the table, or a document; on a terminal a live table replaces the previous one."""
     output = session.output
     moment = {"time": datetime.now().astimezone().isoformat(timespec="seconds")} if live else {}
     if live and not output.machine and sys.stdout.isatty():

@@ -123,7 +123,7 @@ class WorkerRow:
         return self.status != "healthy"
 
     def to_json(self) -> dict[str, object]:
-        """The stable form for machines."""
+        """Return the stable form for machines."""
         return {
             "url": self.url,
             "health": self.status,
@@ -146,9 +146,9 @@ def state_text(row: ConnectorRow | TaskRow) -> str:
 
 
 def connector_rows(look: ClusterLook, before: Positions | None = None) -> list[ConnectorRow]:
-    """Return a row for each connector by name; `before` gives sinks without metrics their rate."""
+    """Return a row for each connector; from `before` comes the rate of sinks without metrics."""
     now = look.positions
-    moved: dict[str, float] = {}  # the records a second that each sink committed between both
+    moved: dict[str, float] = {}  # records per second committed between both looks
     if before is not None and now is not None and now.time_s > before.time_s:
         for name, places in now.places.items():
             earlier = before.places.get(name, {})
@@ -192,7 +192,7 @@ def failures(rows: Iterable[ConnectorRow]) -> list[TaskRow]:
 
 
 def phase_of(workers: Sequence[WorkerRow]) -> str:
-    """Return the agents' phases of exactly-once as a text, with the reasons of other workers."""
+    """Return the agents' phases of exactly-once as a text; for other workers the reason."""
     known = [worker for worker in workers if worker.phase]
     phases = sorted({str(worker.phase) for worker in known})
     reasons = "; ".join(dict.fromkeys(worker.silence for worker in workers if worker.silence))
@@ -278,10 +278,10 @@ def _task_row(known: _Processes, connector: str, task: int | None, item: Instanc
 def _worker_row(worker: WorkerLook, views: Iterable[ConnectorView]) -> WorkerRow:
     info, health = worker.info, worker.health
     address = address_of(health.url)
-    # An agent may be asked at another address than it advertises.
+    # The address at which an agent was asked may differ from the advertised one.
     worker_id = str(info.raw.get("worker_id", address)) if info else address
     statuses = [view.status for view in views if view.status]
-    # Several may be in one process.
+    # Several tasks may be in one process.
     memory = {child.pid: child.rss_bytes for child in worker.children}
     memory |= {child.shared_java_pid: child.shared_java_rss_bytes for child in worker.children}
     sizes = [size for size in memory.values() if size is not None]

@@ -56,7 +56,7 @@ def number_column(
     spare: int | None = None,
     letter: str = "",
 ) -> Column[Row]:
-    """Return a column of numbers, by which it sorts."""
+    """Return a column of numbers, which sorts by number."""
     return Column(
         title, lambda row: text(number(row)), order=number, right=True, spare=spare, letter=letter
     )
@@ -88,7 +88,7 @@ LAG_COLUMNS: Sequence[Column[ConnectorRow]] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterStatus:
-    """One look, judged. `lag_known`: brokers were asked for the ends of topics."""
+    """The verdict on one look. `lag_known`: brokers were asked for the ends of topics."""
 
     look: ClusterLook
     context: str | None
@@ -108,7 +108,7 @@ class ClusterStatus:
 
     @property
     def faults(self) -> dict[str, str | None]:
-        """Each worker and connector with its fault; a transaction that hangs is one of its own."""
+        """Each worker and connector with its fault, and each hanging transaction."""
         causes: dict[str, str] = {}
         for task in self.failed:
             causes.setdefault(task.connector, f"{task.name} is FAILED: {task.cause}")
@@ -128,7 +128,7 @@ class ClusterStatus:
         return sorted(rows, key=lambda row: (-(row.lag or 0), row.name))
 
     def to_json(self) -> dict[str, object]:
-        """The stable form for machines."""
+        """Return the stable form for machines."""
         hanging = self.look.hanging
         return {
             "healthy": self.healthy,
@@ -283,7 +283,7 @@ def _reason(look: ClusterLook, subject: str) -> str:
 
 SILENT = "unreachable"
 LATE = "lag and transactions: "
-"""Begin of the doubt about brokers that have not answered in time."""
+"""Beginning of the doubt about brokers that have not answered in time."""
 UNKNOWN = "unknown"
 SEVERITY = (SILENT, "FAILED", "unhealthy", "hanging", UNKNOWN, "healthy")
 
@@ -298,7 +298,7 @@ class ClusterRow:
 
     @property
     def health(self) -> str:
-        """One of SEVERITY: the worst that is known about the cluster."""
+        """The worst known state of the cluster, one of SEVERITY."""
         if self.status is None:
             return SILENT
         if self.status.failed:
@@ -330,7 +330,7 @@ class ClusterRow:
 
     @property
     def lag(self) -> int | None:
-        """The unread records of all sinks; None if that is not known."""
+        """The unread records of all sinks; None if the lag is not known."""
         lags = (
             [row.lag for row in self.status.connectors if row.lag is not None]
             if self.status
@@ -349,7 +349,7 @@ class ClusterRow:
 
     @property
     def versions(self) -> tuple[str, ...]:
-        """The versions of the workers: an agent's own, a Java worker's of Kafka."""
+        """The versions of the workers: an agent's own version, a Java worker's Kafka version."""
         workers = self.status.workers if self.status else ()
         return _distinct(worker.agent_version or worker.version for worker in workers)
 
@@ -368,7 +368,7 @@ class ClusterRow:
         return next((text for text in self.status.look.doubts if text.startswith(LATE)), "")
 
     def to_json(self) -> dict[str, object]:
-        """The stable form for machines; a cluster that does not answer has null for numbers."""
+        """Return the stable form for machines; without an answer numbers are null."""
         status = self.status
         return {
             "context": self.name,
@@ -396,7 +396,7 @@ def _distinct(values: Iterable[str | None]) -> tuple[str, ...]:
 
 
 def failures_first(rows: Iterable[ClusterRow]) -> list[ClusterRow]:
-    """Return clusters without an answer, then those with most failures, then the others by name."""
+    """Return clusters without an answer first, then those with most failures, then by name."""
     return sorted(rows, key=lambda row: (SEVERITY.index(row.health), -(row.failed or 0), row.name))
 
 
@@ -419,7 +419,7 @@ CLUSTER_COLUMNS: Sequence[Column[ClusterRow]] = (
 
 
 def columns_of(cluster: Callable[[Row], ClusterRow | None]) -> list[Column[Row]]:
-    """Return the columns without the name, for rows that have a cluster; `-` if they have none."""
+    """Return the columns without the name, for rows of clusters; `-` where there is no cluster."""
 
     def of_rows(column: Column[ClusterRow]) -> Column[Row]:
         def value(row: Row) -> str:

@@ -1,7 +1,6 @@
 """The help page of a command: a value, and its layout on a terminal.
 
-The page of `pyconnect --help` is made from tables only: the parser takes 70 ms to import, and the
-most typed command of all does not wait for it.
+`pyconnect --help` is made from tables only, because importing the parser takes 70 ms.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def root_help(width: int | None = None) -> str:
 
 
 def first_screen(width: int | None = None) -> str:
-    """Return what the command prints without words: it fits a terminal of 24 lines."""
+    """Return the output of the command without words: it fits a terminal of 24 lines."""
     columns = min(width or shutil.get_terminal_size().columns, 100)
     nouns = ", ".join(noun.name for noun in NOUNS)
     return "\n".join(
@@ -118,7 +117,7 @@ Rows = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HelpPage:
-    """One page. `sections`: titles with terms and their explanations; examples have none.
+    """One page. `sections`: titles with terms and their explanations, which examples lack.
 
     `more`: the pointer to more help.
     """

@@ -98,7 +98,7 @@ SAID_ELSEWHERE = {
     "worker": "health",
     "workers": "health",
 }
-"""Words of kubectl and of other tools, and what they mean here: they are proposed, never run."""
+"""Words of kubectl and other tools with their meaning here; they are proposed, never run."""
 FILE_ENDINGS = (".json", ".yaml", ".yml", ".properties")
 READING = ("get", "describe", "list")
 """Verbs that show objects; without a name they mean `list`."""
@@ -127,7 +127,7 @@ class KnownCommand(NamedTuple):
 
 @cache
 def known_commands() -> Mapping[str, KnownCommand]:
-    """Return the nouns with all that is below them."""
+    """Return the nouns with their verbs and options."""
     file_name = path.join(path.dirname(__file__), "words.json")  # noqa: PTH118, PTH120 - quick
     with open(file_name, encoding="utf-8") as file:  # noqa: PTH123 - quick
         words = json.load(file)
@@ -142,10 +142,10 @@ def known_commands() -> Mapping[str, KnownCommand]:
 
 
 def meant_line(words: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the line that words with the verb first mean, such as `describe connector orders`.
+    """Return the command line meant by words with the verb first, as `describe connector orders`.
 
-    Without a noun it is the connectors' verb, a task's for `orders/0`, or that of the only noun
-    that has it. A file gets its `-f`. None: the first word is no verb, or the noun lacks it.
+    Without a noun, the verb is a task's for `orders/0`, else the connectors', else that of the only
+    noun that has it. A file gets its `-f`. None: no such verb, or the noun does not have it.
     """
     verb = VERB_ALIASES.get(words[0], words[0])
     commands = known_commands()
@@ -185,7 +185,7 @@ CONSENT = frozenset(
     {"--yes", "--force", "--prune", "--insecure", "--no-backup", "--accept-unknown"}
 )
 
-# As Apache's own commands spell them.
+# The spelling of Apache's own commands.
 _APACHES = {
     "--bootstrap": "--kafka-bootstrap",
     "--bootstrap-server": "--kafka-bootstrap",
@@ -219,7 +219,7 @@ def slip_of(option: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """Return `did you mean …?`, or None when nothing resembles the name."""
+    """Return `did you mean …?`, or None when no known name resembles the name."""
     near = near_names(name, known)
     if not near:
         return None
@@ -227,10 +227,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
 
 
 def near_verbs(word: str, reading: Sequence[str], changing: Sequence[str]) -> list[str]:
-    """Return verbs that resemble an unknown one, with care for verbs that change something.
+    """Return verbs that resemble an unknown one; verbs that change something need more likeness.
 
-    A changing verb counts only if the word is very similar, and more similar to it than to every
-    reading verb. A word without similar verbs gets the verbs that show one object.
+    A changing verb also has to be more similar to the word than every reading verb. A word without
+    similar verbs gets the verbs that show one object.
     """
     from difflib import SequenceMatcher
 

@@ -46,7 +46,7 @@ class OptionSpec(NamedTuple):
 
 
 OptionGroups = tuple[tuple[str, tuple[OptionSpec, ...]], ...]
-"""Options of verbs under the titles that their help pages show."""
+"""Options of verbs under their titles in help pages."""
 
 
 def option_specs(

@@ -32,7 +32,7 @@ def shallow(document: object) -> object:
 def parse_json(text: str, place: str, *, exact: bool = False) -> object:
     """Read JSON; UsageError for other texts, and for a member that occurs twice.
 
-    `exact`: also for a number that a double does not hold with all its digits.
+    `exact`: also for a number that a double cannot represent with all its digits.
     """
 
     def members(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -162,7 +162,7 @@ def try_out(
     for directory in plugin_path or []:
         command += ["--plugin-path", directory]
     if config is not None:
-        # It may hold secrets, and other users can see arguments.
+        # The question may hold secrets, and other users can see arguments.
         command.append("--config-from-stdin")
     steps = _run(session, plugin, command, "" if config is None else json.dumps(config))
     session.output.listing(
@@ -207,7 +207,7 @@ def _run(session: Session, plugin: str, command: Sequence[str], given: str) -> l
                     progress(step.step, passing=True)
             code = process.wait()
         finally:
-            # The whole group: processes that the plugin started end with the check.
+            # Processes that the plugin has started end with the check.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, SIGKILL)
             process.wait()

@@ -39,7 +39,7 @@ ConnectorNames = Annotated[
     ),
 ]
 OF_ONE = ("topic", "files", "table", "spec", "ranges")
-"""Options that say what is compared in place of what one connector says."""
+"""Options that replace a fact of one connector, so that they fail for several."""
 Key = Annotated[
     str | None, option("--key WHERE", "with --upsert, the key of a row: key, json:PATH or a column")
 ]
@@ -78,7 +78,7 @@ def source_topic(context: typer.Context, names: ConnectorNames = None, *, key: K
 
 
 def _audit_each(session: Session, job: str, names: list[str] | None, key: str | None) -> None:
-    """Audit the connectors, each once, or what options name."""
+    """Audit each connector once, or the data that options name."""
     found: list[str | None] = list(dict.fromkeys(names or ())) or [None]
     for name in OF_ONE:
         if len(found) > 1 and session.given.get(name):
@@ -115,7 +115,8 @@ def data_audit(session: Session, job: str, connector: str | None, key: str | Non
             offsets = session.client.connector_offsets(connector).entries
         if sink:
             bounds = connectors.sink_bounds(offsets)
-            # A topic of the pattern without an offset is one that the sink has not written.
+            # A topic of the pattern counts without an offset, too: the sink has written none of its
+            # records.
             named = named or connectors.sink_topics(
                 config, bounds, lambda: kafka_admin(session, "an audit").names()
             )

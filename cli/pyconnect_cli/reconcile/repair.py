@@ -1,4 +1,4 @@
-"""`reconcile repair` and `reconcile undo`: what an audit found missing, doubled or different.
+"""`reconcile repair` and `reconcile undo`: changes for missing, doubled and different rows.
 
 The process `pyconnect_repair` plans and changes rows and topics; here are the question and the
 audit's second run. A run that a kill ended in the state `started` or `undoing` goes on with the
@@ -55,11 +55,11 @@ app = typer.Typer(help="Audit moved data with Spark: losses, duplicates, gaps, d
 app.registered_commands += scan.app.registered_commands + compare.app.registered_commands
 
 SINKS = {"SqlSink": "sql", "LakeSink": "lake"}
-"""The extras that sinks are in; so are those of SOURCES."""
+"""The extra that installs each sink; `SOURCES` has those of sources."""
 SOURCES = {"SqlSource": "sql", "FileStreamSource": ""}
 PROVENANCE = "pyconnect.provenance.headers"
 SILENT_S = 400.0
-"""The longest time without a word of the process: one statement may take 300 seconds."""
+"""The longest time without output of the process: one statement may take 300 seconds."""
 
 
 class RepairVerb(DataVerb):
@@ -199,7 +199,7 @@ class _Work:
         return data_audit(self.session, self.job, self._target, self._access.key)
 
     def require_stopped(self) -> None:
-        """Raise PreconditionFailed unless the connector is STOPPED: it would write the same.
+        """Raise PreconditionFailed unless the connector is STOPPED, because it may write meanwhile.
 
         The process itself refuses a topic that has got other records.
         """
@@ -220,7 +220,7 @@ class _Work:
         progress: Callable[[int, int], None],
         report: Path | None = None,
     ) -> int | None:
-        """Have the process do one thing; raise its error. Return a snapshot that it committed."""
+        """Run one action in the process; raise its error. Return the snapshot that it committed."""
         from pyconnect_cli.reconcile.run import EventCalls, run_module
         from pyconnect_cli.render.step_line import StepLine
 
@@ -238,7 +238,7 @@ class _Work:
             spec, log = Path(work) / "spec.json", Path(work) / "log"
             # The user of the table is a part of the question.
             name_secrets(resolved, audit.secrets, Path(work))
-            # The configuration may hold passwords: it is here for as long as the process runs.
+            # The configuration may hold passwords: the file exists only while the process runs.
             write_private(spec, json.dumps(document))
             committed: list[int] = []
             with StepLine(session.output) as line:
@@ -265,7 +265,7 @@ class _Work:
 
 
 def _planned(work: _Work, repairs: Repairs, directory: Path) -> Repair | None:
-    """Plan, ask and note the start; None: only the plan was asked for."""
+    """Plan, ask and note the start; None if the user asked for the plan only."""
     session = work.session
     work.require_stopped()
     identity = repairs.new_id()
@@ -292,7 +292,7 @@ def _planned(work: _Work, repairs: Repairs, directory: Path) -> Repair | None:
         )
         repairs.journal.append(begun)
     finally:
-        # A file of rows without an entry is no backup of anything.
+        # A file of rows without an entry in the journal is of no use.
         if identity not in repairs.all():
             rows.unlink(missing_ok=True)
     return Repair(begun=begun)
@@ -303,7 +303,7 @@ def _progress(repairs: Repairs, begun: Repair, done: int, total: int) -> None:
 
 
 def _refusal(config: Config, job: str) -> str | None:
-    """Return why a sink's row, or a source's record, cannot be made again."""
+    """Return why a sink's row, or a source's record, cannot be made again; None if it can."""
     name = simple_class(config)
     if job != SOURCE:
         if name == "IcebergSink":
@@ -341,7 +341,7 @@ _PLANNED = {
 
 
 def _show(session: Session, head: Mapping[str, Any]) -> None:
-    """Print the plan: a line for each kind of change, examples, and what is not repaired."""
+    """Print the plan: a line for each kind of change, examples, and the reasons for the rest."""
     output = session.output
     if output.machine:
         shown = ("table", "topic", "counts", "examples", "refused")
@@ -362,7 +362,7 @@ def _show(session: Session, head: Mapping[str, Any]) -> None:
 
 
 def _head(rows: Path) -> dict[str, Any]:
-    """Return the head of a plan's file; PreconditionFailed if there is none any more."""
+    """Return the head of a plan's file; PreconditionFailed if it cannot be read."""
     try:
         with rows.open(encoding="utf-8") as stream:
             found: dict[str, Any] = json.loads(stream.readline())

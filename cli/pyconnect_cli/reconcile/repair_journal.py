@@ -34,7 +34,7 @@ class RepairStarted:
     """The user agreed to the plan; `report` is the directory of the report that it follows.
 
     `connector`: the target of the audit, which is LEFT,RIGHT where `job` compares topics. `table`
-    and `rows`: what is changed, a topic and its records there. `snapshot`: of an Iceberg table.
+    and `rows`: the changed table and its rows, or a topic and its records. `snapshot`: of Iceberg.
     """
 
     id: str
@@ -48,7 +48,7 @@ class RepairStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairProgress:
-    """So many changes are committed."""
+    """Progress of a repair: `done` of `total` changes are committed."""
 
     id: str
     done: int
@@ -69,7 +69,7 @@ _Entry: TypeAlias = RepairStarted | RepairProgress | RepairChanged
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
-    """A repair that was begun, and its state."""
+    """A repair that was started, and its state."""
 
     begun: RepairStarted
     state: RepairState = RepairState.STARTED
@@ -107,7 +107,7 @@ class Repairs:
         return replayed(entries_of(self.journal.path, _Entry))
 
     def unfinished(self, report: str) -> Repair | None:
-        """Return the repair of a report that was begun and neither verified nor undone."""
+        """Return the report's repair that was started and neither verified nor undone."""
         ended = {RepairState.VERIFIED, RepairState.UNDONE}
         of_report = [each for each in self.all().values() if each.begun.report == report]
         return next((each for each in reversed(of_report) if each.state not in ended), None)

@@ -61,13 +61,13 @@ CONFLUENT_FORMATS = {
 }
 AIVEN_FORMATS = {"avro": "avro", "parquet": "parquet", "jsonl": "json", "csv": "text"}
 PACKED_OTHERWISE = {"snappy": ".snappy", "zstd": ".zst"}
-"""Endings by which Spark knows how lines are packed; gzip shows at the beginning of a file."""
+"""File endings by which Spark recognises compression; gzip shows in a file's first bytes."""
 EMPTY_LINES = (
     "records without a value, or with an empty one, are empty lines, which are not compared: a file"
     " whose last line is empty does not show it"
 )
 WALL_CLOCK = "Wallclock"
-"""The extractor by which a record that is written again may be in another file."""
+"""The extractor with which a record that is written again may be in another file."""
 DEFAULT_INTERVAL_MS = "300000"
 
 
@@ -226,7 +226,7 @@ def written_by_iceberg(connector: Audited) -> Resolved:
 def _table(
     connector: Audited, table: str, names: Mapping[str, Sequence[str]] | None = None
 ) -> Resolved:
-    """Return the table of a sink; `names`: its settings that SqlSink calls otherwise."""
+    """Return the table of a sink; `names`: this sink's names of SqlSink's settings."""
     config, url = connector.config, _url(connector.config)
     given = dict(parse_qsl(urlsplit(url).query))
     if "." not in table and (schema := given.get("currentSchema")):
@@ -268,7 +268,7 @@ def _files(
 
 
 def _converters(config: Config) -> Config:
-    """Return the settings that say how records look, which mean the same for each sink."""
+    """Return the settings of converters and transformations, which mean the same for each sink."""
     return {
         name: value
         for name, value in config.items()

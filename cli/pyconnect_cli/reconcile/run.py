@@ -37,7 +37,7 @@ TAIL_LINES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkRefusal:
-    """The reason for a run without an answer, as the process reported it."""
+    """The reason why a run has no answer, as the process reported it."""
 
     message: str
     hint: str | None
@@ -218,12 +218,12 @@ def summary(report: Mapping[str, Any], directory: Path, paint: Paint) -> str:
 
 VERDICTS = {"agree": ExitCode.OK, "differ": ExitCode.NEGATIVE, "unknown": ExitCode.UNDECIDED}
 Secrets: TypeAlias = Mapping[str, Mapping[str, str]]
-"""Properties of sides by the member of the spec, for files that the sides name."""
+"""The properties of each side, by the side's member of the spec; the side names their file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """One run: what it is about, the members of its spec, and the secrets of its sides."""
+    """One run: its target, the members of its spec, and the secrets of its sides."""
 
     target: str
     resolved: Document
@@ -231,12 +231,12 @@ class Audit:
 
 
 Answer: TypeAlias = Mapping[str, Any] | PyconnectError
-"""The report of a run with its directory as `report`, or why there is none."""
+"""The report of a run with its directory as `report`, or the error that explains its absence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """A run with its whole spec; `name` is that of the object in the summary."""
+    """A run with its whole spec; `name` is its object's name in the summary."""
 
     name: str
     job: str
@@ -245,7 +245,7 @@ class _Run:
     directory: Path
 
     def answer(self, ended: ProcessEnd) -> Answer:
-        """Return the report, or why there is none."""
+        """Return the report, or the error that explains why there is none."""
         file, refusal = self.directory / "report.json", ended.refusal(self.directory)
         if file.is_file() and str(self.directory) not in ended.refusals:
             return {**json.loads(file.read_text("utf-8")), "report": str(self.directory)}
@@ -308,7 +308,7 @@ def reconcile_each(session: Session, job: str, audits: Sequence[Audit]) -> None:
     try:
         with ExitStack() as stack:
             if session.given.get("since_last"):
-                # Two runs that continue the same report would be two chains.
+                # Two runs after the same report would make two chains of reports.
                 for target in dict.fromkeys(targets):
                     name = hashlib.sha256(target.encode()).hexdigest()[:16]
                     stack.enter_context(held_lock(session, f"since-last-{job}-{name}"))
@@ -438,7 +438,7 @@ def _prepare_spark(
         "iceberg-spark-runtime" in name for name in own
     ):
         jars += iceberg_jars(progress=progress)
-    # Of tables, and of catalogs that are databases.
+    # Drivers are needed for tables, and for catalogs that are databases.
     catalogs = [each for side in sides if isinstance(each := side.get("catalog"), dict)]
     urls = {str(side["url"]) for side in sides if side.get("kind") == "table"}
     urls |= {str(catalog["url"]) for catalog in catalogs if catalog.get("kind") == "sql"}

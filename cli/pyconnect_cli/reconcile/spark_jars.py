@@ -1,15 +1,15 @@
-"""What Spark needs in the user's cache: jars that PySpark lacks, and an archive of its classes.
+"""Files for Spark in the user's cache: jars that PySpark lacks, and an archive of its classes.
 
 Spark's Kafka source, Avro, JDBC drivers and Iceberg are fetched once. Each jar is known by its path
 in a Maven repository and its SHA-256: drivers here, those of Spark's releases in a table for each
 line.
 
-The driver's JVM maps the archive instead of loading its classes from jars. It takes 170 MB, so it
-is made only where it will be used again: by this module as a command, and by the fourth audit. A
-process of its own writes it, which runs two audits of small files. An audit's own JVM does not: it
-would end later, also after Ctrl-C. Java checks that an archive fits it and the class path, and runs
-without one that does not. It does not notice that a file has lost its end, which a failure of the
-machine can cause, and crashes: the size is recorded beside the archive.
+The driver's JVM maps the archive instead of loading its classes from jars. An archive takes 170 MB,
+so it is made only where it will be used again: by this module as a command, and by the fourth
+audit. A separate process writes it and runs two audits of small files for it. An audit's own JVM
+does not: it would end later, also after Ctrl-C. Java checks that an archive fits it and the class
+path, and runs without one that does not. Java crashes if a file has lost its end, which a failure
+of the machine can cause: so the size is recorded beside the archive.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _NO_EVENTS = EventCalls(step=lambda _: None, progress=lambda _done, _total: None
 
 
 def require_spark() -> str:
-    """Return the version of the installed PySpark, which is not imported for it.
+    """Return the version of the installed PySpark without importing it.
 
     Raises PreconditionFailed (exit 9) without PySpark, and for a release without known jars.
     """
@@ -114,7 +114,7 @@ def require_java(environment: Mapping[str, str] | None = None) -> Java:
 
 
 def jars_of_spark(use: str, *, progress: Progress = silent) -> tuple[Path, ...]:
-    """Return the jars with which Spark has a use that PySpark lacks, fetched on first use.
+    """Return the jars that Spark needs for a use and PySpark lacks, fetched on first use.
 
     Raises PreconditionFailed without Spark or Java, or when no jar serves this release of Spark;
     JarsUnavailable and JarResolutionFailed when they cannot be fetched.
@@ -139,7 +139,7 @@ def table_of(line: str) -> Path:
 
 
 def known_jars(use: str) -> Mapping[str, str]:
-    """Return the SHA-256 of each jar of a use, by its path; they fit the installed Spark."""
+    """Return the SHA-256 of each jar for a use with the installed Spark, by the jar's path."""
     line = line_of(require_spark())
     rows = map(str.split, table_of(line).read_text("utf-8").splitlines())
     found = {path: checksum for checksum, its_use, path in rows if its_use == use}
@@ -154,7 +154,7 @@ def known_jars(use: str) -> Mapping[str, str]:
 
 def _jars(jars: Mapping[str, str], progress: Progress) -> tuple[Path, ...]:
     require_java()
-    # It has the name of the artifact and version of the first one.
+    # The cache has the name of the artifact and version of the first jar.
     *_, artifact, version, _ = next(iter(jars)).split("/")
     checksums = {path.rpartition("/")[2]: checksum for path, checksum in jars.items()}
     cache = JarCache(version, checksums, cache_root().parent / artifact)
@@ -184,7 +184,7 @@ class SparkArchive:
         facts = (java.executable, jars, MAIN_CLASS, ())
         self.name = archive_name(*facts) if self._possible else "none"
         self.path = self._root / self.name
-        # Beside the archive, so that a finished one is renamed and not copied.
+        # The directory is beside the archive, so that a finished one is renamed and not copied.
         self._unfinished = self._root / f".{self.path.stem}"
         self._refused = self.path.with_suffix(".refused")
         self._recorded = self.path.with_suffix(".bytes")
@@ -205,7 +205,7 @@ class SparkArchive:
         return self._with_options()
 
     def make_when_worth_it(self, progress: Progress = silent) -> None:
-        """Count this audit, and make the archive when enough others were before it.
+        """Count this audit, and make the archive if enough audits were counted before.
 
         A machine that audits once or twice, such as a container without a volume, would spend
         more on the archive than it saves.
@@ -221,7 +221,7 @@ class SparkArchive:
     def make(self, progress: Progress = silent) -> None:
         """Make the archive unless it exists, another process makes it, or it failed before.
 
-        A cache that cannot be written, and a disk that is almost full, stay without one.
+        Nothing is made in a cache that cannot be written, or on a disk that is almost full.
         """
         if not self._possible or self.is_complete():
             return

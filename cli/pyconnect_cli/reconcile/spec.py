@@ -175,7 +175,7 @@ def _reports(environ: Mapping[str, str]) -> Path:
 def report_directories(
     session: Session, job: str, targets: Sequence[str], now: datetime
 ) -> list[Path]:
-    """Return the directories of reports: below the one given, else new ones in the state directory.
+    """Return directories for reports: below the given one, else new ones in the state directory.
 
     A single report has the given directory itself.
     """
@@ -185,7 +185,7 @@ def report_directories(
             return [directory]
         return [directory / f"{job}-{quote(target, safe='')}" for target in targets]
     stamp = f"{now:%Y%m%dT%H%M%S}-{os.getpid()}"
-    # Targets that differ may have the same stem.
+    # Different targets may have the same stem.
     return [
         _reports(session.environ)
         / (f"{stem_of(job, target)}-{stamp}" + (f"-{number}" if number else ""))

@@ -29,7 +29,7 @@ PLACES = frozenset(
     {"host", "hostaddr", "port", "dbname", "database", "db", "service", "unix_socket"}
     | {"read_default_file", "read_default_group", "init_command"}
 )
-"""Parameters of drivers that count more than the rest of a URL, or change the session."""
+"""Parameters of drivers that override the rest of a URL, or change the session."""
 HOIST_FIELD = "org.apache.kafka.connect.transforms.HoistField$Value"
 
 
@@ -206,7 +206,7 @@ def database_side(config: Config) -> Document:
         )
     parameters = {new: given[name] for name, new in TLS_PARAMETERS.items() if name in given}
     if database is _POSTGRESQL and "options" in given:
-        # They may name the schema of tables, as -csearch_path=SCHEMA does.
+        # The options may name the schema of tables, as -csearch_path=SCHEMA does.
         parameters["options"] = given["options"]
     if database is _MARIADB:
         # The driver accepts MySQL's scheme with this parameter.
@@ -239,7 +239,7 @@ def database_access(config: Config) -> Mapping[str, str | None]:
 
 FILES_BY_HAND = "name the files yourself: --files with --format and --column"
 FORMATS = ("parquet", "json", "csv", "iceberg")
-# Directories of partitions are not columns of the rows.
+# Spark must not read directories of partitions as columns of the rows.
 RECURSIVE = {"recursiveFileLookup": "true"}
 CATALOG = "iceberg.catalog"
 STORE = {"endpoint": "store.url", "region": "s3.region"}

@@ -25,7 +25,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectResult:
-    """One object; `action` is the finished action, or the verb if it was not finished."""
+    """One object; `action` is in the past ("paused") once it is finished, otherwise the verb."""
 
     name: str
     action: str
@@ -35,7 +35,7 @@ class ObjectResult:
     more: Mapping[str, object] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, object]:
-        """The stable form for machines."""
+        """Return the stable form for machines."""
         document: dict[str, object] = {
             "name": self.name,
             "action": self.action,
@@ -51,7 +51,7 @@ class ObjectResult:
 
 
 class BatchRecord:
-    """The results of one batch. Threads write their own object's, the end of the command reads."""
+    """The results of one batch. Each thread writes its object's result."""
 
     def __init__(self, verb: str = "", names: Sequence[str] = ()) -> None:
         self.verb = verb
@@ -62,7 +62,7 @@ class BatchRecord:
         ]
 
     def begin(self, index: int) -> bool:
-        """Note that an object's step begins; False when the batch has ended meanwhile."""
+        """Note that an object's step begins; return False when the batch has ended meanwhile."""
         with self._lock:
             if self._closed:
                 return False
@@ -78,13 +78,13 @@ class BatchRecord:
             return True
 
     def end(self, index: int, result: ObjectResult) -> None:
-        """Keep an object's result; one that comes after the end of the batch is dropped."""
+        """Keep an object's result; a result after the end of the batch is dropped."""
         with self._lock:
             if not self._closed:
                 self._results[index] = result
 
     def close(self) -> None:
-        """End all changes of the record, because the results are reported now."""
+        """Freeze the record, because the results are reported now."""
         with self._lock:
             self._closed = True
 
@@ -102,7 +102,7 @@ class BatchRecord:
 
     @classmethod
     def of_checks(cls, action: str, faults: Mapping[str, str | None]) -> BatchRecord:
-        """Return a record of objects that were judged; None: nothing is wrong with an object."""
+        """Return a record of objects and the faults that a check found; None: no fault."""
         return cls.of(
             [
                 ObjectResult(

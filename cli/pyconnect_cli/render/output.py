@@ -32,7 +32,7 @@ class OutputStyle:
     colour: bool = False
     error_colour: bool = False
     width: int | None = None  # None: no limit
-    summary: bool = False  # a summary of the run takes the place of the results
+    summary: bool = False  # the summary of the run replaces the results
 
 
 class Output:
@@ -70,7 +70,7 @@ class Output:
             self._tell(paint(self.propose(text), style, colour=self.style.error_colour))
 
     def warning(self, text: str) -> None:
-        """Print a warning on stderr, also when quiet."""
+        """Print a warning on stderr, even if the user asked for quiet."""
         self._head()
         head = paint("warning:", "warning", colour=self.style.error_colour)
         self._tell(f"{head} {self.propose(text)}")
@@ -102,7 +102,7 @@ class Output:
         match self.style.format:
             case "json" | "yaml":
                 if self.style.jq is not None:
-                    # So that `.[].name` selects from every list.
+                    # With names as members, `.[].name` works on every list.
                     shown = names if names is not None else map(columns[0].value, items)
                     document = _with_names(document, list(shown))
                 self.document(document)
@@ -131,7 +131,7 @@ class Output:
     def document(
         self, document: object, *, text: str | None = None, name: str | None = None
     ) -> None:
-        """Print one document: `text` for people when given, else JSON; or YAML, ndjson, `name`."""
+        """Print one document: `text` for people, or JSON, YAML, ndjson or its `name`."""
         if self.style.jq is not None:
             for line in self.style.jq(document):
                 self.line(line)
@@ -168,7 +168,7 @@ class Output:
 
 
 def _with_names(document: object, names: Sequence[str]) -> object:
-    """Return a list, or an object by name, whose objects have a `name`; `names` are the list's."""
+    """Add a `name` to the objects of a list, from `names`, or of an object, from its keys."""
     match document:
         case Mapping():
             return {
@@ -185,7 +185,7 @@ def _with_names(document: object, names: Sequence[str]) -> object:
 
 
 def _entries(document: object) -> Iterable[object]:
-    """Return the entries for ndjson; an object of objects has one entry each, with its key."""
+    """Return the entries for ndjson; an object of objects has an entry for each, with its key."""
     if isinstance(document, Mapping):
         return [
             {"name": key, **value} if isinstance(value, Mapping) else {"name": key, "value": value}

@@ -63,7 +63,7 @@ class LiveLine:
         )
 
     def show(self, text: str, counted: tuple[int, int] | None = None) -> None:
-        """Show a text, and a bar when (done, total) is given; begin with the first of them."""
+        """Show a text, and a bar when (done, total) is given; the first call draws the line."""
         self._text, self._counted = text, counted
         self._live.start()
         self._live.refresh()

@@ -1,4 +1,4 @@
-"""A process's standard streams: absent ones, readers that leave, disks that are full; whole files.
+"""A process's standard streams: absent ones, readers that leave, full disks; and whole files.
 
 The changes of a command must not depend on a reader of its output, so no stream raises. No control
 character of a text reaches a stream, only colours if they are asked for.
@@ -23,7 +23,7 @@ def prepare_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:
-            # Opening takes the free descriptor number, so that no later file gets it.
+            # `open` takes the free number of the absent stream, so that no later file gets it.
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
         elif mode == "w" and isinstance(stream, io.TextIOWrapper):
             # A terminal may have an encoding that lacks characters of names.
@@ -39,7 +39,7 @@ def tell(line: str, *, colour: bool = False) -> None:
 
 
 def write_data(text: str, *, colour: bool = False) -> OSError | None:
-    """Print data on stdout; if it cannot be written return the reason and discard the rest."""
+    """Print data on stdout; if that fails, return the reason and discard later output."""
     try:
         print(displayed(text, colour=colour), flush=True)  # noqa: T201
     except OSError as fault:

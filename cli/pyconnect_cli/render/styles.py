@@ -1,7 +1,7 @@
 """Texts on a terminal: colours as sequences, all other control characters as text.
 
 Names, traces and answers come from other systems. `streams` sends every line through `displayed`.
-A table needs no more, and rich takes 100 ms to import.
+Tables are laid out here without rich, whose import takes 100 ms.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def displayed(text: str, *, colour: bool) -> str:
 
 def json_text(document: object, *, indent: int | None = None) -> str:
     """Return readable JSON, on one line without `indent`; control characters as JSON escapes."""
-    import json  # help and completion, which are quick, need none
+    import json  # help and completion do not need json, and must start fast
 
     separators = (",", ":") if indent is None else None
     text = json.dumps(document, indent=indent, ensure_ascii=False, separators=separators)
@@ -107,7 +107,7 @@ def cell_width(text: str) -> int:
 
 
 def shorten(text: str, width: int) -> str:
-    """Cut a text to a width, an ellipsis last."""
+    """Cut a text to a width, with an ellipsis at its end."""
     if cell_width(text) <= width:
         return text
     kept = ""
@@ -119,7 +119,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def shorten_middle(text: str, width: int) -> str:
-    """Cut a text to a width, an ellipsis between its beginning and its end."""
+    """Cut a text to a width, with an ellipsis in its middle."""
     if cell_width(text) <= width:
         return text
     end = ""
@@ -131,7 +131,7 @@ def shorten_middle(text: str, width: int) -> str:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Break a text at spaces into lines of a width; a longer word is broken where it must be."""
+    """Break a text at spaces into lines of a width; break a word only if it is longer."""
     lines = [""]
     for word in text.split(" "):
         joined = f"{lines[-1]} {word}" if lines[-1] else word

@@ -76,7 +76,7 @@ def state_column(title: str, value: Callable[[Item], str]) -> Column[Item]:
 
 
 def worker_column(value: Callable[[Item], str]) -> Column[Item]:
-    """Return the column of workers: their addresses without the scheme, as statuses name them."""
+    """Return the column of workers: addresses without a scheme, as in statuses."""
     return Column(
         "WORKER", lambda item: value(item).partition("://")[2] or value(item), distinct=True
     )
@@ -106,7 +106,7 @@ def table_lines(
     width: int | None,
     colour: bool,
 ) -> list[str]:
-    """Lay out a table; `width` None means that nothing is cut or wrapped.
+    """Lay out a table; `width` None: nothing is cut or wrapped.
 
     If the columns would become too narrow to read, each item is a block of lines instead.
     """

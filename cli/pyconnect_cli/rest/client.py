@@ -52,9 +52,9 @@ Config = Mapping[str, str | None]
 PLAIN_NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._~-]+")
 # Java's String.trim() cuts these, and no other white space.
 _TRIMMED = "".join(map(chr, range(0x21)))
-# The forwarded request of a name with `/`, `{` or `}` fails.
+# A name with `/`, `{` or `}` needs no check here: its forwarded request fails.
 FORWARDED_WRONGLY = re.compile("[;%]")
-# Every worker writes these changes itself.
+# The worker that receives one of these requests does not forward it.
 ANY_WORKER = (("pause",), ("resume",), ("stop",), ("topics",))
 FIRST_WITH_RESTART_OF_TASKS = (3, 0)
 FIRST_WITH_SCOPE = (3, 7)
@@ -161,7 +161,7 @@ class ConnectClient:
         return read("connector", ConnectorInfo, answer.body)
 
     def _require_addressable(self, name: str) -> None:
-        """Raise UsageError for a name that the worker accepts and that its paths cannot carry.
+        """Raise UsageError for a name that a worker accepts but no URL path can contain.
 
         Servers since Kafka 4.0 refuse an encoded slash: such a connector could not be deleted.
         """
@@ -181,7 +181,7 @@ class ConnectClient:
             ) from error
 
     def _require_forwarded(self, name: str) -> None:
-        """Raise PreconditionFailed for a name that a Java worker would forward as another one."""
+        """Raise PreconditionFailed for a name that a Java worker would forward as another name."""
         if (wrong := FORWARDED_WRONGLY.search(name)) and not self.worker_info().agent:
             raise PreconditionFailed(
                 f"connector `{name}`: a Java worker that is not the leader forwards a change of a"
@@ -250,7 +250,7 @@ class ConnectClient:
     def _restart_each(
         self, name: str, *, include_tasks: bool, only_failed: bool, connector: bool = True
     ) -> ConnectorStatus:
-        """Restart connector and tasks with a request each; return their states as a plan's.
+        """Restart connector and tasks with a request each; return states as in a restart plan.
 
         `connector` False: the connector has been restarted already.
         """

@@ -69,18 +69,18 @@ class Budget:
         return self.remaining_s() <= 0
 
     def renew(self, run_s: float | None = None) -> None:
-        """Start the budget again: a person was asked, or the command waited on purpose.
+        """Start the budget again, after a question to the user or a planned wait.
 
-        `run_s` None: as long as at first.
+        `run_s` None: the same time as at first.
         """
         self._end = self._clock() + (self._run_s if run_s is None else run_s)
 
     def end_within(self, seconds: float) -> None:
-        """Set a moment that no renewal moves: the deadline of the whole run."""
+        """Set the deadline of the whole run, which `renew` does not move."""
         self._last_end = self._clock() + seconds
 
     def attempt(self, limit_s: float, attempts: int = 1) -> Allowance:
-        """Return the time of the next of `attempts`, which leaves each other attempt its share."""
+        """Return the time for the next of `attempts`: at most an equal share of the time left."""
         share = self.remaining_s() / max(attempts, 1)
         if share < limit_s:
             return Allowance(share, "--timeout")

@@ -47,7 +47,7 @@ LARGEST_BYTES = 128 * 1024 * 1024
 # The library's own limits come first: they say whether there was a connection.
 LATER_S = 0.25
 NOTICED_S = 1.0
-"""Time after which a user is told what the command waits for."""
+"""The command names the awaited request after this time."""
 NO_TIME = "not asked: the time of --timeout is over"
 
 
@@ -162,11 +162,11 @@ class Exchange:
 
     @property
     def urls(self) -> list[str]:
-        """The addresses without credentials."""
+        """The addresses, without the user and password in them."""
         return [url for url, _ in self._urls]
 
     def only(self, url: str) -> Exchange:
-        """Return an exchange with one of the addresses, or another, on the same budget of time."""
+        """Return an exchange with one address, of these or another, on the same budget of time."""
         given = dict(zip(self.urls, self._endpoint.urls, strict=True)).get(url, url)
         return Exchange(
             replace(self._endpoint, urls=(given,)),
@@ -247,7 +247,7 @@ class Exchange:
             self._notice(text)
 
     def _attempt(self, request: RestRequest, index: int, left: int) -> httpx.Response | Unanswered:
-        """Ask one address; `left` addresses, this one included, share the time that is left."""
+        """Ask one address; `left` addresses, this one included, share the remaining time."""
         # httpx would import its own command line too, for 160 ms.
         sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type] # as importlib does
         import httpx
@@ -301,12 +301,13 @@ class Exchange:
             timeout=timeout,
             auth=auth,
         )
-        # A timeout of the library is for one read: a server that drips would never reach it.
+        # The library's timeout is for one read, which a server that sends byte by byte never
+        # exceeds.
         until_s = time.monotonic() + allowance.seconds
         answer = in_background(lambda: _whole_answer(ask, url, until_s))
         named = False
         if not wait([answer], min(NOTICED_S, allowance.seconds)).done and url not in self._waiting:
-            # One line for all that wait at once.
+            # One line is enough for all requests that wait at the same time.
             named = True
             self._waiting.add(url)
             self._notice_once(f"waiting for {url}: {request.method} {request.target()}")
@@ -331,7 +332,7 @@ class Exchange:
     def _client(self) -> httpx.Client:
         import httpx
 
-        # Threads share it: of two clients made at once, one would never be closed.
+        # Threads share the client: of two clients made at once, one would never be closed.
         with self._making:
             if self._http is None:
                 endpoint = self._endpoint
@@ -368,7 +369,7 @@ def _whole_answer(
 ) -> httpx.Response:
     """Read an answer to its end; TimeoutError after `until_s` of the monotonic clock.
 
-    ServerError for an answer that no worker gives: it would fill the memory.
+    ServerError for an answer too large to come from a worker, because it would fill the memory.
     """
     import httpx
 

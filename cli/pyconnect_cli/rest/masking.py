@@ -64,7 +64,7 @@ def _mask_word(word: str, option: str) -> str:
 
 
 def mask_value(key: str, value: str | None) -> str | None:
-    """Return a configuration value with its secrets masked; None and empty stay."""
+    """Return a configuration value with its secrets masked; None and "" stay."""
     if not value:
         return value
     if re.fullmatch(REFERENCES_ONLY, value):
@@ -82,9 +82,9 @@ def masked_keys(config: Mapping[str, object]) -> list[str]:
 
 
 def mask_document(document: object) -> object:
-    """Mask a JSON value of any shape, by the names of its members.
+    """Mask a JSON value of any shape by the names of its members.
 
-    In a validation result `{"name": "db.password", "value": "…"}` the name is a member itself.
+    In a validation result `{"name": "db.password", "value": "…"}` the key is the value of `name`.
     """
     if isinstance(document, Mapping):
         named = document.get("name")

@@ -201,7 +201,7 @@ class ConnectorView:
 
     @property
     def raw(self) -> Json:
-        """The shape of `?expand=status&expand=info`."""
+        """The JSON of the connector in an answer to `?expand=status&expand=info`."""
         members: dict[str, object] = {}
         if self.status:
             members["status"] = self.status.raw
@@ -219,7 +219,7 @@ class WorkerInfo:
 
     @property
     def agent(self) -> bool:
-        """Whether an agent answered, which names its own version in `commit`."""
+        """Whether an agent answered, which adds its own version to `commit`."""
         return self.commit.startswith(AGENT_COMMIT)
 
     @property
@@ -279,7 +279,7 @@ class ConnectCluster:
     workers: frozenset[str] = frozenset()
 
     def is_same(self, other: ConnectCluster) -> bool | None:
-        """Whether both are one cluster; None when that is not known."""
+        """Return whether both are one cluster; None when that is not known."""
         if self.group_id and other.group_id:
             return self.group_id == other.group_id
         if not self.workers or not other.workers:

@@ -1,4 +1,4 @@
-"""Connector offsets as REST carries them (KIP-875): entries, their identity, their display.
+"""Connector offsets in the form of REST (KIP-875): entries, their identity, their display.
 
 An entry is `{"partition": {…} | null, "offset": {…} | null}`. The keys of a source's maps are its
 own; its partition may be null, which only agents list. A sink's maps are
@@ -34,7 +34,7 @@ class OffsetEntry:
         return partition_key(self.partition)
 
     def to_json(self) -> dict[str, object]:
-        """The entry of a REST body."""
+        """Return the entry of a REST body."""
         offset = None if self.offset is None else dict(self.offset)
         return {"partition": partition_json(self.partition), "offset": offset}
 
@@ -57,7 +57,7 @@ def partition_key(partition: Partition) -> str:
 
 
 def same_offset(one: Primitives | None, other: Primitives | None) -> bool:
-    """Return whether two offsets are equal as JSON: `1` is neither `"1"` nor `true`."""
+    """Return whether two offsets are equal as JSON: `1` does not equal `"1"` or `true`."""
     return _canonical(one) == _canonical(other)
 
 

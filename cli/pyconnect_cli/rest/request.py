@@ -1,4 +1,4 @@
-"""Requests to a worker and its answers before they are read; failures as errors in our words."""
+"""Requests to a worker, their raw answers, and failed answers as errors in our words."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class RestRequest:
     def target(self) -> str:
         """Return path and query, percent-encoded.
 
-        UsageError for a name that no path can carry: proxies resolve `.` and `..`, and an empty
+        UsageError for a name that no path can contain: proxies resolve `.` and `..`, and an empty
         name would address the collection.
         """
         if unusable := {"", ".", ".."}.intersection(self.path):
@@ -80,13 +80,13 @@ ZOMBIE_TASKS = "If the connector is in a stopped state, this operation can be sa
 UNKNOWN_PATH = "HTTP 404 Not Found"
 NOT_ACCEPTED = "the given credentials are not accepted: check user, password or token"
 MOST_PAGE = 10_000
-# A gateway in front of a worker that is down; a worker's own 503 has Connect's error body.
+# The gateway answers 503 for a worker that is down; a worker's own 503 has Connect's error body.
 GATEWAY_STATUSES = frozenset({502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
 class FailedAttempt:
-    """An unsuccessful answer as an error; `momentary` ones are worth another try."""
+    """An unsuccessful answer as an error; `momentary`: a repeated request may succeed."""
 
     error: PyconnectError
     momentary: bool = False
@@ -95,7 +95,7 @@ class FailedAttempt:
 def read_failure(
     response: httpx.Response, request: RestRequest, url: str, *, credentials: bool = False
 ) -> FailedAttempt | None:
-    """Return the failure of an answer: the only place where statuses become errors.
+    """Return the error of an answer's status; no other function maps statuses to errors.
 
     `credentials`: the request had some.
     """
@@ -157,7 +157,7 @@ def _address_hint(url: str) -> str:
 
 
 def behind_gateway(response: httpx.Response, request: RestRequest) -> bool:
-    """Return whether a gateway answered for a dead worker, to a request that may be repeated."""
+    """Return whether a gateway answered for a dead worker, and the request may be repeated."""
     return (
         response.status_code in GATEWAY_STATUSES
         and request.method in IDEMPOTENT
@@ -208,7 +208,7 @@ class Told(NamedTuple):
 def told(message: str) -> Told:
     """Return Connect's message without its long lists."""
     if match := re.fullmatch(UNKNOWN_PLUGIN, message):
-        # The end that most names share would make any two of them similar.
+        # With the end that most names share, any two of them would look similar.
         wanted = match["wanted"]
         classes = re.findall(PLUGIN, match["list"])
         package, _, simple = wanted.rpartition(".")

@@ -67,7 +67,7 @@ PATH_KEYS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigFile:
-    """One file as read; `contexts` and `defaults` hold settings by option name."""
+    """A parsed file; `contexts` and `defaults` hold settings by option name."""
 
     path: Path
     origin: str
@@ -122,7 +122,7 @@ def load_config_files(
     if project.is_file() and not (user.is_file() and project.samefile(user)):
         content = read_content(project)
         file = parse_config_file(project, "project file", content)
-        # All but `current` and the format of results.
+        # All keys but `current` and the format of results need trust.
         defaults = sorted(file.defaults.keys() - PRESENTATION_KEYS)
         if decided := [
             *(f"defaults.{key}" for key in defaults),
@@ -143,7 +143,7 @@ def read_config_file(path: Path, origin: str) -> ConfigFile:
 
 
 def read_content(path: Path) -> bytes:
-    """Return a file's bytes, read once, so that the trusted bytes are the parsed ones."""
+    """Return a file's bytes; they are read once, so that the trusted bytes are the parsed ones."""
     try:
         return path.read_bytes()
     except OSError as exc:
@@ -249,7 +249,7 @@ def shown_setting(key: str, value: Setting) -> str:
 
 
 def update_user_file(path: Path, change: ConfigChange) -> None:
-    """Apply a change to the user's file, keeping its comments; write it at once, 0600."""
+    """Apply a change to the user's file (mode 0600) and keep its comments."""
     import tomlkit
     from tomlkit.exceptions import ParseError
 
@@ -342,7 +342,7 @@ def require_trust(
 
 
 def trust(path: Path, content: bytes, environ: Mapping[str, str]) -> None:
-    """Record the digest of a file's content, for its user only (0600)."""
+    """Record the digest of a file's content; only its user can read the record (0600)."""
     _write_private(_record(path, environ), f"{_digest(content)}  {path.resolve()}\n")
 
 
@@ -367,7 +367,7 @@ def withdraw_trust(path: Path, environ: Mapping[str, str]) -> bool:
 
 
 def _record(path: Path, environ: Mapping[str, str]) -> Path:
-    """Return the record of one file: one for each place, so that no two runs write the same."""
+    """Return the record of one file: each has its own, so that no two runs write the same one."""
     place = hashlib.sha256(str(path.resolve()).encode("utf-8", "surrogateescape")).hexdigest()
     return state_directory(environ) / "trusted" / place
 

@@ -58,7 +58,7 @@ class Commands:
 
     @property
     def restart_names(self) -> tuple[str, ...]:
-        """The commands that make a restart, in order; empty: there is no way."""
+        """The commands that make a restart, in order; empty if the worker cannot be restarted."""
         if "restart" in self.templates:
             return ("restart",)
         both = ("stop", "start")
@@ -86,7 +86,7 @@ class Commands:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """`workers`: their advertised URLs, empty when the file names none."""
+    """An inventory; `workers`: their advertised URLs, empty when the file names none."""
 
     group: str | None = None
     offsets_topic: str | None = None
@@ -107,13 +107,13 @@ class Inventory:
         return self.admins.get(url, self.address(url))
 
     def admin_interfaces(self) -> dict[str, str]:
-        """Return the admin addresses by the REST addresses, advertised and reachable ones."""
+        """Return the admin addresses by REST address, both the advertised and the reachable one."""
         found = dict(self.admins)
         return found | {self.address(url): admin for url, admin in found.items()}
 
 
 def read_inventory(path: Path) -> Inventory:
-    """Read an inventory file; UsageError names what is wrong in it."""
+    """Read an inventory file; UsageError names a fault in it."""
     try:
         document = tomllib.loads(path.read_text("utf-8"))
     except OSError as exc:
@@ -180,7 +180,10 @@ def _commands(value: object, base: Commands, what: str) -> Commands:
 
 
 def _check_places(word: str, what: str) -> None:
-    """Refuse `{hsot}`: it would be passed on as it is. Shell braces with spaces or $ are none."""
+    """Raise ValueError for a misspelt name in braces, which would be passed on unchanged.
+
+    Braces of a shell, with spaces or after a $, are allowed.
+    """
     for start in range(len(word)):
         if word[start] != "{":
             continue

@@ -2,7 +2,7 @@
 
 Precedence, first wins: flags; `PYCONNECT_*`; `./pyconnect.toml`'s defaults; the context; the
 user's defaults; the system's. A project's file that the user does not trust sets only the format of
-results. Secrets are references until a request needs them.
+results. A secret stays a reference until a request needs it.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ SecretKind = Literal["value", "file", "command", "env"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secret:
-    """A reference to a secret; `reveal` fetches it. Its text never shows the secret itself."""
+    """A reference to a secret; `reveal` fetches it. Its text never has the secret itself."""
 
     kind: SecretKind
     reference: str = field(repr=False)
     origin: str
 
     def describe(self) -> str:
-        """Return the reference, or a text that there is a value."""
+        """Return the reference; for a literal secret a text without it."""
         return "(a value)" if self.kind == "value" else f"{self.kind}: {self.reference}"
 
     def reveal(self, environ: Mapping[str, str], within_s: float) -> str:
         """Return the secret; ContextError names the reference that failed, never its output.
 
-        A command has `within_s`, at most 30 s; what has not ended then is killed with its children.
+        A command has `within_s`, at most 30 s; then it is killed with its children.
         """
         match self.kind:
             case "value":
@@ -87,7 +87,7 @@ class Secret:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, SIGKILL)
 
-        # `fleet` and `top` end while this thread waits.
+        # `fleet` and `top` may end while this thread waits; the command must not outlive them.
         atexit.register(end)
         try:
             output, _ = process.communicate(timeout=within_s)
@@ -167,7 +167,7 @@ class Layer:
 
 
 def working_directory() -> Path:
-    """Return the directory of the command; a relative path to nothing when it was removed."""
+    """Return the command's directory, `.` if it was removed."""
     try:
         return Path.cwd()
     except FileNotFoundError:
@@ -230,7 +230,8 @@ class _Resolver:
             if self._origins["output"] == "flag":
                 raise UsageError("--jq selects from JSON", hint="leave -o out, or give -o json")
             output = "json"
-        # The other is unused.
+        # If one layer has a secret, other layers' secrets do not count: username and token exclude
+        # it.
         found: dict[str, Secret | None] = dict.fromkeys(LITERAL_SECRETS)
         for layer in self._layers:
             for name in LITERAL_SECRETS:
@@ -284,7 +285,7 @@ class _Resolver:
 
     def _choice(self, name: str, known: tuple[str, ...], default: str) -> str:
         text = self._text(name) or default
-        # The parser has checked a flag: some commands know more formats.
+        # The parser has checked the flag: some commands accept more formats.
         if self._origins[name] != "flag" and text not in known:
             raise UsageError(
                 f"{name} `{text}` ({self._origins[name]}) is not one of {', '.join(known)}"

@@ -34,7 +34,7 @@ from pyconnect_cli.verbs import option
 
 
 class Source(Protocol):
-    """A cluster to watch. Both methods block; they are called on threads, one look at a time."""
+    """A cluster to watch. Its methods block; the view calls them on threads, one look at a time."""
 
     title: str
     contexts: tuple[KnownContext, ...]
@@ -71,14 +71,14 @@ class ClusterSource:
         self._session = session
         self._watcher = Watcher(session)
         self._fleet: FleetWatcher | None = None
-        _ = session.client  # made here: its secrets are fetched before the terminal is taken over
+        _ = session.client  # fetches secrets before the view takes the terminal
 
     def look(self, *, lag: bool) -> ClusterLook:
         self._session.renew_time()
         return self._watcher.look(lag=lag)
 
     def clusters(self) -> Sequence[ClusterRow]:
-        """See Source. Secrets of the contexts are fetched at the first look."""
+        """See Source. The first look fetches the secrets of the contexts."""
         if self._fleet is None:
             names = [each.name for each in self.contexts]
             self._fleet = FleetWatcher(self._session, names, brokers=True)
@@ -88,7 +88,7 @@ class ClusterSource:
         return run_verb(self._session, words, width=width, agreed=agreed)
 
     def run_on_terminal(self, words: Words) -> int:
-        """See Source. The reader of an error says when it has been read."""
+        """See Source. After an error the user presses enter, so that the text can be read."""
         output = Output(OutputStyle(error_colour=True))
         code = _run(_session_like(self._session, output, agreed=False), words)
         if code:
@@ -98,7 +98,7 @@ class ClusterSource:
 
     def other(self, context: str) -> ClusterSource:
         session = session_of_context(self._session, context)
-        # The budget of a run is renewed for each look; two clusters must not share one.
+        # Each look renews the budget of a run; two clusters must not share one.
         session.__dict__.pop("budget", None)
         return ClusterSource(session)
 
@@ -109,14 +109,14 @@ class ClusterSource:
 
 
 class Ended(NamedTuple):
-    """A verb's exit code and its lines, results and messages in their order; ANSI colours."""
+    """A verb's exit code, and its results and messages as lines in their order, with colours."""
 
     code: int
     lines: tuple[str, ...]
 
 
 class CollectedOutput(Output):
-    """Keeps lines of data and messages, and prints nothing."""
+    """An output that keeps lines of data and messages, and prints nothing."""
 
     def __init__(self, *, width: int, form: str = "table") -> None:
         super().__init__(OutputStyle(format=form, colour=True, error_colour=True, width=width))
@@ -141,7 +141,7 @@ def run_verb(
 
 
 def _run(session: Session, words: Words) -> int:
-    """Run a verb with a session, whose output gets the error too; return the exit code."""
+    """Run a verb with a session, report its error on the session's output; return the exit code."""
     session.arguments = words
     try:
         return invoke(session, list(words))
@@ -154,13 +154,13 @@ def _run(session: Session, words: Words) -> int:
 
 
 def _session_like(session: Session, output: Output, *, agreed: bool) -> Session:
-    """Return a session with the cluster of another one; secrets are not fetched again."""
+    """Return a session with the cluster of another one, without fetching secrets again."""
     other = Session(session.environ)
     settings = replace(
         session.settings, yes=agreed, output="table", columns=(), no_headers=False, quiet=False,
         verbose=0, jq=None,
     )  # fmt: skip
-    # Cached properties: a value that is set here is not computed again.
+    # A value in `__dict__` keeps the cached property from computing its own.
     other.__dict__ |= {"settings": settings, "output": output, "endpoint": session.endpoint}
     return other
 
@@ -198,7 +198,7 @@ def top(
             "the live view needs the library textual, which is not installed",
             hint=f"install the extra [top]: {install_command('top')}; without it: pyconnect status",
         )
-    # The library draws on stderr.
+    # textual draws on stderr.
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
         raise PreconditionFailed(
             "the live view needs a terminal", hint="for scripts: pyconnect status -o json"

@@ -72,7 +72,7 @@ class TextScreen(ModalScreen[None]):
             self.set_interval(self._every_s, self._read_again)
 
     def show(self, lines: Sequence[str]) -> None:
-        """Replace the text; a reader at its end sees the new end."""
+        """Replace the text; a user who is at its end is moved to the new end."""
         self._reading = False
         if not self.is_attached or tuple(lines) == tuple(self._lines):
             return
@@ -92,7 +92,7 @@ class TextScreen(ModalScreen[None]):
                 self._close_prompt()
 
     def on_input_submitted(self, submitted: Input.Submitted) -> None:
-        """Keep the filter, and give the keys back to the text."""
+        """Keep the filter, and give the focus back to the text."""
         submitted.stop()
         self._close_prompt()
 
@@ -118,7 +118,7 @@ class TextScreen(ModalScreen[None]):
             self._reload(self)
 
     def action_follow(self) -> None:
-        """Stop to read new lines, or begin again."""
+        """Stop following the end of the text, or start again."""
         if self._every_s is None:
             return
         self._following = not self._following
@@ -137,7 +137,7 @@ class TextScreen(ModalScreen[None]):
         }[where](animate=False)
 
     def _read_again(self) -> None:
-        """Read again, unless that is switched off or still under way."""
+        """Read again, unless following is switched off or the last request has not ended."""
         if self._following and not self._reading:
             self.action_reload()
 
@@ -217,7 +217,7 @@ class LiveTable(DataTable[Text]):
         return lines[at].name if 0 <= at < len(lines) else None
 
     def show(self, table: Table, row: str | None) -> None:
-        """Show a table, with the cursor on `row`; the same rows get only cells that changed."""
+        """Show a table, with the cursor on `row`; for the same rows draw only changed cells."""
         before, self.shown = self.shown, table
         if table == before:
             return

@@ -60,7 +60,7 @@ QUIT_WORDS = frozenset({"q", "quit", "q!", "exit"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A page as it was left: `row` is the name under the cursor."""
+    """A page with its position when it was left: `row` is the name under the cursor."""
 
     page: Page = Page.CONNECTORS
     connector: str | None = None
@@ -95,7 +95,7 @@ class State:
     """The context that the user has chosen, until its cluster is shown or refused."""
 
     def looked(self, look: ClusterLook) -> State:
-        """A look has returned; if it has no positions, those of an earlier look stay."""
+        """Return the state after a look; a look without positions keeps those of an earlier one."""
         before, positions = self.before, self.positions
         if look.positions is not None:
             before, positions = positions, look.positions
@@ -117,17 +117,17 @@ class State:
         )
 
     def clusters_looked(self, clusters: Sequence[ClusterRow]) -> State:
-        """A look at the clusters of all contexts has returned."""
+        """Return the state after a look at the clusters of all contexts."""
         known = {row.name: row for row in clusters}
         contexts = (replace(each, cluster=known.get(each.name)) for each in self.contexts)
         return replace(self, contexts=tuple(contexts))
 
     def look_failed(self, reason: str) -> State:
-        """No worker answered; the last look stays on the screen."""
+        """Return the state when no worker answered: the last look stays on the screen."""
         return replace(self, fault=reason)
 
     def entered(self, row: str) -> State:
-        """Enter on a row: from a connector or worker to its tasks."""
+        """Return the state after enter on a row: from a connector or worker to its tasks."""
         here = replace(self.place, row=row)
         match self.place.page:
             case Page.CONNECTORS:
@@ -143,7 +143,7 @@ class State:
         return self._moved(there, (*self.history, here))
 
     def went_back(self) -> State:
-        """Escape: remove the marks; without marks the filter; without a filter leave the page."""
+        """Return the state after escape: remove the marks, else the filter, else leave the page."""
         if self.marked:
             return replace(self, marked=frozenset(), message="")
         if self.place.pattern:
@@ -154,7 +154,7 @@ class State:
         return self._moved(there, tuple(history))
 
     def filtered(self, pattern: str, row: str | None = None) -> State:
-        """The text of the `/` prompt; `!text` shows the rows that do not match."""
+        """Return the state for the text of the `/` prompt; `!text` shows rows that do not match."""
         message = ""
         try:
             re.compile(pattern.removeprefix("!"))
@@ -163,7 +163,7 @@ class State:
         return replace(self, place=replace(self.place, pattern=pattern, row=row), message=message)
 
     def commanded(self, text: str, row: str | None = None) -> State:
-        """The text of the `:` prompt."""
+        """Return the state for the text of the `:` prompt."""
         if not text.strip():
             return self
         word, _, name = (part.strip() for part in text.strip().partition(" "))
@@ -183,24 +183,24 @@ class State:
         return self._moved(Place(page=page), (*self.history, replace(self.place, row=row)))
 
     def sorted_by(self, column: str) -> State:
-        """A column to sort by; once more turns the order round."""
+        """Return the state sorted by a column; the same column again reverses the order."""
         again = self.sort == column
         return replace(self, sort=column, descending=not self.descending if again else False)
 
     def toggled(self, row: str) -> State:
-        """Space on a row marks it; once more takes the mark away."""
+        """Return the state after space on a row, which marks it or removes the mark."""
         return replace(self, marked=self.marked ^ {row})
 
     def acted(self, message: str) -> State:
-        """A verb has ended; its rows lose their marks."""
+        """Return the state after a verb has ended, without marks."""
         return replace(self, message=message, marked=frozenset())
 
     def switched(self, contexts: tuple[KnownContext, ...]) -> State:
-        """Another cluster is shown from now on; nothing of the one before stays."""
+        """Return the state for another cluster; it keeps nothing of the previous one."""
         return State(contexts=contexts)
 
     def not_switched(self, reason: str) -> State:
-        """The context that was chosen cannot be used."""
+        """Return the state when the chosen context cannot be used."""
         return replace(self, wanted=None, message=reason)
 
     def _chosen(self, name: str) -> State:
@@ -242,10 +242,10 @@ LAST_LINES = "500"
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key with the pages it works on. `one`: for the row under the cursor, whatever is marked.
+    """A key with the pages it works on. `one`: for the row under the cursor, not the marked ones.
 
     `hint` is its word in the line of keys. `changes`: the plan is shown and the user is asked
-    first. `live`: what it prints is shown as it changes. `terminal`: the verb gets the terminal.
+    first. `live`: its output is updated as it changes. `terminal`: the verb gets the terminal.
     """
 
     key: str
@@ -261,7 +261,7 @@ class Key:
 
     @property
     def shown(self) -> str:
-        """The key as people write it."""
+        """The key in the usual notation."""
         return self.key.replace("+", "-")
 
 

@@ -30,7 +30,7 @@ from pyconnect_cli.top.state import KEYS, KnownContext, Page, State, matches
 
 
 class Shown(Protocol):
-    """A row with the name that actions are for; `broken` ones come first."""
+    """A row with the name on which actions work; `broken` ones come first."""
 
     @property
     def name(self) -> str: ...
@@ -64,7 +64,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A row under the name that actions are for."""
+    """A row under the name on which actions work."""
 
     name: str
     cells: tuple[Cell, ...]
@@ -160,7 +160,7 @@ def task_columns(state: State, now_ms: int) -> Sequence[Column[TaskRow]]:
 
 
 def context_columns(state: State) -> Sequence[Column[KnownContext]]:
-    """Return the columns of the contexts; those of `pyconnect fleet` once it has looked."""
+    """Return the columns of the contexts, after the first look those of `pyconnect fleet` too."""
     known = any(row.cluster for row in state.contexts)
     return (
         Column("CONTEXT", lambda row: row.name, letter="N"),
@@ -206,7 +206,7 @@ def _page(state: State, columns: Sequence[Column[Row]], rows: Sequence[Row], wid
     shown.sort(key=lambda row: (not row.broken, row.name))
     chosen = next((column for column in columns if column.title == state.sort), None)
     if chosen is not None:
-        # Sort by a column: the largest number first, the first text first, unknown values last.
+        # Sort by a column: numbers from the largest, texts from the first, unknown values last.
         order = chosen.order
         if order is None:
             shown = sorted(shown, key=chosen.value, reverse=state.descending)

@@ -1,7 +1,7 @@
 """The live view on a terminal: keys and looks become events, the state becomes a table.
 
-`state`, `table` and `keys` decide what is shown and what a key does. Requests run on daemon
-threads; their results return as messages.
+`state` decides the effect of each key, and `table` and `keys` the text on the screen. Requests run
+on daemon threads; their results return as messages.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pyconnect_cli.top.table import help_lines, hints, sort_columns, summary, ta
 
 Answer = TypeVar("Answer")
 LAG_EVERY_S = 5.0
-"""Offsets of sinks are a request each: they are read less often than states."""
+"""Each sink's offsets take a request, so they are read less often than states."""
 
 BY_KEY = {key.key: key for key in KEYS}
 
@@ -101,7 +101,8 @@ class Top(App[None]):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:
-                # An exception of a handler would leave the terminal as the view has it.
+                # An exception in a signal handler would end the process without restoring the
+                # terminal.
                 loop.add_signal_handler(number, self._interrupt)
         self._draw()
         self._look()
@@ -119,7 +120,7 @@ class Top(App[None]):
         self._apply(self.state.entered(str(selected.row_key.value)))
 
     def on_input_submitted(self, submitted: Input.Submitted) -> None:
-        """The prompt's text; its first character says which prompt it was."""
+        """Handle the text of a prompt; its first character is the prompt's kind."""
         kind, text = submitted.value[:1], submitted.value[1:]
         self._close_prompt()
         if kind == ":":
@@ -144,7 +145,7 @@ class Top(App[None]):
         prompt.cursor_position = len(prompt.value)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave `:` and `/` to the prompt that is open, and to other screens."""
+        """Leave `:` and `/` to an open prompt, and to other screens."""
         if action == "prompt":
             return len(self.screen_stack) == 1 and not self._prompt.display
         return super().check_action(action, parameters)
@@ -227,7 +228,7 @@ class Top(App[None]):
         self.push_screen(AskScreen(command.title, planned.lines), answered)
 
     def _look(self) -> None:
-        """Look at the cluster, unless a look is under way, and at all on the page of contexts."""
+        """Look at the cluster, on the page of contexts at all; a look under way is not repeated."""
         if self.state.place.page is Page.CONTEXTS and not self._looking_at_all:
             self._looking_at_all = True
             self._in_background(self._source.clusters, self._all_looked)
@@ -265,7 +266,7 @@ class Top(App[None]):
             self._apply(self.state.not_switched(error.message))
             return
         while len(self.screen_stack) > 1:
-            # Questions and texts are about the cluster that goes.
+            # Questions and texts belong to the cluster that is left.
             self.pop_screen()
         self._source.close()
         self._source = cast("Source", source)
@@ -279,7 +280,7 @@ class Top(App[None]):
         source = self._source
 
         def taken(future: Future[object]) -> None:
-            # A plan for the cluster that was shown before must not be agreed to for this one.
+            # The user must not agree to a plan for the cluster that was shown before.
             if agreed or source is self._source:
                 take(cast("Ended", future.result()))
 
@@ -289,7 +290,7 @@ class Top(App[None]):
         self, work: Callable[[], Answer], take: Callable[[Future[object]], None]
     ) -> None:
         future = in_background(work)
-        # A message may be posted from any thread; after the end of the view it goes nowhere.
+        # Any thread may post a message; after the end of the view the message is dropped.
         future.add_done_callback(lambda done: self.post_message(self.Returned(done, take)))  # type: ignore[arg-type]
 
     def _apply(self, state: State) -> None:
@@ -299,7 +300,7 @@ class Top(App[None]):
             self.exit()
             return
         if self.state.wanted is not None and not self._switching:
-            # Watch another cluster; its secrets may come from a command, which takes time.
+            # Another thread opens the cluster, because its secrets may come from a slow command.
             context = self.state.wanted
             self._switching = True
             self._in_background(lambda: self._source.other(context), self._switched)
@@ -308,7 +309,7 @@ class Top(App[None]):
         self._draw(self.state.place.row if self.state.place != before else self._table.row)
 
     def _draw(self, row: str | None = None) -> None:
-        """Draw the state; the cursor stays on `row`, by its name."""
+        """Draw the state; the cursor stays on the row named `row`."""
         if not self._mounted:
             return
         width = self.size.width
@@ -322,7 +323,7 @@ class Top(App[None]):
         self._table.show(shown, row)
 
     def _fatal_error(self) -> None:
-        """End without the library's own report: it prints local variables, secrets among them."""
+        """End without the library's own report, which prints local variables and so secrets."""
         self._close_messages_no_wait()
 
     def _interrupt(self) -> None:

@@ -86,7 +86,7 @@ class Listed(NamedTuple):
         return format_duration(max(0.0, (self.now_ms - started_ms) / 1000))
 
     def to_json(self) -> dict[str, object]:
-        """The stable form for machines."""
+        """Return the stable form for machines."""
         transaction, owner = self.transaction, self.owner
         return {
             "transactional_id": transaction.transactional_id,

@@ -50,7 +50,7 @@ class AskedCluster:
         return self.group_id, self.connectors, self.leader_id
 
     def owns(self, transactional_id: str) -> bool:
-        """Return whether an id belongs to what was chosen."""
+        """Return whether an id belongs to a chosen connector; without a choice, to any owner."""
         owner = owner_of(transactional_id, *self.names)
         return owner is not None and (not self.chosen or owner.name in self.chosen)
 
@@ -151,7 +151,7 @@ def hanging_in(
 
 
 def still_open(protocol: KafkaProtocol, producers: Sequence[OpenProducer]) -> list[OpenProducer]:
-    """Return those that have written nothing since: coordinators forget a transaction that ends."""
+    """Return the transactions that are still open: coordinators forget one that has just ended."""
     now = open_producers(protocol, {producer.partition.topic for producer in producers})
     return [producer for producer in producers if producer in now]
 

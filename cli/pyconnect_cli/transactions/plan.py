@@ -54,7 +54,7 @@ def hanging(
     now_ms: int,
     min_idle_ms: int,
 ) -> list[OpenProducer]:
-    """Return the hanging transactions of `producers` that have been idle for so long.
+    """Return the hanging transactions of `producers` that have been idle for `min_idle_ms`.
 
     `transactions` must hold all those of the producers' ids that coordinators know.
     """

@@ -1,6 +1,6 @@
-"""The facts for a plan of an upgrade, beside the look at the workers.
+"""The facts for a plan of an upgrade that a look at the workers does not show.
 
-Of the brokers these are transactions, their log and limits, and Connect's topics. Facts that the
+Facts of brokers are transactions, their log and limits, and Connect's topics. Facts that the
 ACLs hide (DescribeConfigs, Describe) stay unknown; they never refuse an upgrade.
 
 Aborted offsets: Java workers that are not `enabled` read their offsets topic `read_uncommitted`: if
@@ -322,7 +322,7 @@ def _asked(observer: Observer, worker: UpgradedWorker, show: Performer) -> Upgra
 def unusable_plugins(
     workers: Iterable[UpgradedWorker], files: Iterable[Properties]
 ) -> tuple[str, ...]:
-    """Return what the releases of Java workers lack for the plugins of files on this machine.
+    """Return findings about plugins on this machine that a Java worker's Kafka release cannot run.
 
     An agent gives each plugin a release that it can run with.
     """
@@ -343,7 +343,7 @@ def unusable_plugins(
 
 
 def _aborted(session: Session, view: View, topic: str | None) -> tuple[str, ...]:
-    """Search only for Java workers that leave `enabled`; others do not read such offsets."""
+    """Return aborted offsets if a Java worker may leave `enabled`; others do not read them."""
     java_enabled = any(w.kind is Kind.JAVA and Phase.ENABLED in w.phases for w in view.workers)
     if topic is None or not java_enabled:
         return ()

@@ -60,7 +60,7 @@ MEMBER_PAUSE_S = 0.5
 _NONE, _NOT_AUTHORIZED, _NO_SUCH_GROUP = 0, 30, 69
 _WITH_INTROSPECTION = (3, 0)
 _MARGIN_MS = 10_000
-"""Beyond a transaction's timeout: how often a coordinator looks for expired ones."""
+"""The time between a coordinator's scans for expired transactions, added to their timeout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,7 +243,7 @@ def _url_after(data: bytes, at: int, *, skip: int = 0) -> str:
 
 LOOK_S = 5.0
 STATES_S = 20.0
-"""For the states of all connectors: there may be thousands."""
+"""The time to read the states of all connectors: there may be thousands."""
 AT_ONCE = 8
 READY_STATES = frozenset({"active", "rebalancing"})
 
@@ -271,7 +271,7 @@ class Workers:
         exchange = self._exchanges.get(address)
         if exchange is None:
             given = next((url for url in self._endpoint.urls if url.rstrip("/") == address), None)
-            # The budget of a look is its limit.
+            # The budget of a look limits its requests; this limit equals the longest budget.
             limits = Limits(request_s=STATES_S)
             endpoint = replace(self._endpoint, urls=(given or address,), limits=limits)
             exchange = Exchange(endpoint, verbosity=self._verbosity)
@@ -296,7 +296,6 @@ class Observer:
         urls = sorted({*members, *known, *self.workers.inventory.workers})
         with ThreadPoolExecutor(AT_ONCE) as pool:
             found = list(pool.map(lambda url: self._worker(url, members.get(url), group), urls))
-        # The leader first.
         answering = sorted((w for w in found if w.reachable), key=lambda worker: not worker.leader)
         ready = [worker.url for worker in answering if worker.ready]
         views = _first_answer(ready, lambda url: self.workers.rest(url, STATES_S).connector_views())
@@ -337,7 +336,7 @@ class Observer:
                     self._kinds[url] = Kind.JAVA
             return java_worker(self.workers.rest(url), seen)
         except PyconnectError as error:
-            # It may return as a worker of the other kind.
+            # The worker may return as a worker of the other kind.
             self._kinds.pop(url, None)
             text = error.message
             if isinstance(error, Unreachable):

@@ -98,7 +98,7 @@ class ClusterLock:
             self._thread.join(STOP_S)
 
     def held(self) -> bool:
-        """Whether the membership has lasted since it was taken."""
+        """Return whether the membership has lasted since it was taken."""
         return not self._lost and self._thread.is_alive()
 
     def _run(self) -> None:
@@ -331,7 +331,7 @@ class Rolling:
             try:
                 view = self.observer.look(self.run.urls)
             except PyconnectError as error:
-                # The brokers may not answer for the time of a step.
+                # Brokers that do not answer halt the run only after the time limit of a step.
                 if _now_ms() - seen_ms >= self.limits.step_ms:
                     hint = f"repair this, then: {self.again}"
                     raise self._halted(Halted(reason=error.message, hint=hint)) from error

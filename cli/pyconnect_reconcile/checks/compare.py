@@ -1,8 +1,8 @@
-"""source-topic, topic-topic, topic-sink: is what was there on the left there on the right, once.
+"""source-topic, topic-topic, topic-sink: whether each row of the left is on the right, once.
 
 append: rows are a multiset. upsert: the last version of each key counts, tombstones remove keys.
 
-Rows of a tail may be there or not: what a running connector has read or written beyond its
+Rows of a tail are optional: a row that a running connector has read or written beyond its
 committed offsets is neither missing nor extra.
 """
 
@@ -77,16 +77,16 @@ KEY_TEXTS = {
     "extra": "the key is in {right}, not in {left}",
     "different": "the last version in {right} is not that of {left}",
 }
-# Both kinds of rows that differ lie side by side in most topics that differ much.
+# In most topics that differ much, both kinds of differing rows lie close together.
 LOOKED_AT = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _First:
-    """The first stage: the sides, what was compared of their rows, and the checksums.
+    """The first stage: the sides, their compared rows, and the checksums.
 
-    `absent` are columns that no record has, of which some row has a value. `known` are the
-    identities of an ordered compare, which prove equal sides without another stage.
+    `absent` are columns that no record has, but that have a value in some row. `known` are the
+    identities of an ordered compare, which can prove equal sides without another stage.
     """
 
     left: Rows
@@ -100,9 +100,9 @@ class _First:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Looked:
-    """The second stage: findings up to the limit, all of them by kind.
+    """The second stage: findings up to the limit, and the totals of every kind.
 
-    `ahead` counts rows of the left's tail that the right has.
+    `ahead` counts rows of the left's tail that are on the right already.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -158,7 +158,7 @@ def _first(bench: Bench, columns: Columns, plan: RowPlan | None) -> _First:
     if spec.mode == "upsert":
         left, right = (stages.last_versions(rows.where("NOT tail")) for rows in (left, right))
         if isinstance(spec.left, TableSide) and spec.left.position is not None:
-            # A source's table keeps last versions only: one that the topic has may be gone from it.
+            # A source's table keeps last versions only: it may have lost one that the topic has.
             changed = origin.rows.where("tail").select(*KEY_HASHES).distinct()
             right = right.join(changed, list(KEY_HASHES), "left_anti")
     known = key_order.known(bench, origin, copy) if spec.ordered else None
@@ -210,7 +210,7 @@ def _outcome(bench: Bench, first: _First, not_compared: tuple[str, ...]) -> Chec
         totals = {**totals, "disorder": late}
     for rows in (first.left, first.right):
         if isinstance(rows.side, FileSide):
-            # What was copied may be appended to.
+            # A file may grow after it was copied.
             findings += rows.files.changes(rows.side.paths)
     if sums.left == 0 and verdict_of(findings) is not Verdict.DIFFER:
         message = f"there is nothing to compare: {first.left.name} has no row in the range"
@@ -232,7 +232,7 @@ def _outcome(bench: Bench, first: _First, not_compared: tuple[str, ...]) -> Chec
 
 
 def _doubled(first: _First) -> Iterator[Finding]:
-    """Yield keys with several rows where a key has one row: nothing orders these rows."""
+    """Yield keys with several rows on a side where each key has one row."""
     further = (first.sums.further_left, first.sums.further_right)
     severities = (Severity.UNKNOWN, Severity.ERROR)
     sides = zip((first.left, first.right), first.compared, further, severities, strict=True)
@@ -255,7 +255,7 @@ def _doubled(first: _First) -> Iterator[Finding]:
 
 
 def _not_compared(spec: Spec, plan: RowPlan | None) -> tuple[str, ...]:
-    """Return what may differ although both sides agree."""
+    """Return which differences the compare does not see."""
     sides = (spec.left, spec.right)
     topics = [side for side in sides if isinstance(side, TopicSide)]
     if spec.mode == "upsert":
@@ -280,14 +280,14 @@ def _not_compared(spec: Spec, plan: RowPlan | None) -> tuple[str, ...]:
 
 
 def _beginning(bench: Bench, first: _First) -> Iterator[Finding]:
-    """Yield what is known after the first stage."""
+    """Yield the findings of the first stage."""
     for rows in (first.left, first.right):
         if isinstance(rows.side, TopicSide):
             snapshot = bench.snapshot(rows.side.topics, rows.side.cluster)
             yield from open_tails(snapshot)
             yield from without_commits(snapshot, bench.spec.until)
             untold = "records among them were not compared"
-            # A chain of reports begins with what is there; `chain` adds what a later one lacks.
+            # A chain of reports begins with the records that exist; `continued` adds later gaps.
             severity = Severity.NOTE if bench.spec.since_last else Severity.UNKNOWN
             yield from removed_beginnings(snapshot, severity, untold)
             if bench.spec.mode == "append":
@@ -308,7 +308,7 @@ def _beginning(bench: Bench, first: _First) -> Iterator[Finding]:
 
 
 def _unparsable(bench: Bench, first: _First) -> Iterator[Finding]:
-    """Yield what does not parse among the rows that are compared: their bytes are."""
+    """Yield the compared rows that do not parse: only their bytes are compared."""
     upsert = bench.spec.mode == "upsert"
     sums = first.sums
     counted = ((sums.left, sums.unparsable_left), (sums.right, sums.unparsable_right))
@@ -331,7 +331,7 @@ def _unparsable(bench: Bench, first: _First) -> Iterator[Finding]:
 
 
 def _rows(bench: Bench, first: _First) -> _Looked:
-    """Look at the rows of bad buckets, append mode: all are counted, the first ones are named."""
+    """Compare the rows of bad buckets in append mode: count them all, name the first ones."""
     limit, left, right = bench.spec.findings, first.left, first.right
     counted = Observation()
     different = stages.differing_rows(*first.compared, first.sums)
@@ -353,7 +353,7 @@ def _rows(bench: Bench, first: _First) -> _Looked:
     lost = copies_of(bench, left, missing, "left")
     found = copies_of(bench, right, surplus, "right")
     if isinstance(right.side, TableSide) or not found:
-        # Rows without a key or a line are known by a record that they are copies of.
+        # Rows without a key or a line are located by a record that they are copies of.
         known = copies_of(bench, left, [row for row in surplus if row.committed], "left")
         found = {row: (*known.get(row, ())[:1], *found.get(row, ())) for row in {**known, **found}}
     findings = [_row_finding(bench, row, lost, first) for row in missing]
@@ -405,7 +405,7 @@ def _row_finding(bench: Bench, row: Row, places: Places, first: _First) -> Findi
 
 
 def _keys(bench: Bench, first: _First) -> _Looked:
-    """Look at the keys of bad buckets, upsert mode."""
+    """Compare the keys of bad buckets in upsert mode."""
     left, right, sums = first.left, first.right, first.sums
     different = every = stages.differing_keys(*first.compared, sums).persist()
     under_way, is_open = 0, False
@@ -432,7 +432,7 @@ def _keys(bench: Bench, first: _First) -> _Looked:
             error(
                 kind=row.kind,
                 message=KEY_TEXTS[row.kind].format(left=left.name, right=right.name),
-                # The last version of each side stands for it.
+                # The places of a key are those of its last version on each side.
                 copies=tuple(place for each in places for place in each.get(key, ())[-1:]),
             )
             for row, key in zip(rows, wanted, strict=True)

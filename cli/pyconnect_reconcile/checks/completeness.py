@@ -1,8 +1,8 @@
 """completeness: rows of two or more tiers by event time, their latency and differences.
 
-The first tier is what there should be. A span that had not ended when the run looked at the tiers
-may still be under way: it is left out of the verdict. Fewer rows of a topic prove nothing where its
-range begins behind other records or ends before them.
+The first tier is the reference. A span that had not ended when the run began may still be under
+way: it does not affect the verdict. Fewer rows of a topic prove nothing where its range begins
+behind other records or ends before them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from pyconnect_reconcile.values.normal import field_of
 MOST_BUCKETS = 100_000
 MINUTE_MS = 60_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# A span begins before its first event: the year 1 is left out for spans of up to a year.
+# A span begins before its first event: leaving out the year 1 allows spans of up to a year.
 EARLIEST_MS, LATEST_MS = (
     (datetime(*day, tzinfo=UTC) - EPOCH) // timedelta(milliseconds=1)
     for day in ((2, 1, 1), (9999, 12, 31))
@@ -55,7 +55,7 @@ UNTOLD = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bucket:
-    """One span of event time; tiers in the order of the spec. Latencies in ms, None: unknown."""
+    """One span of event time; tiers as in the spec; latencies in ms, None: unknown."""
 
     time: str
     under_way: bool
@@ -83,10 +83,10 @@ def check(bench: Bench) -> CheckOutcome:
     rows = joined.orderBy("bucket").limit(MOST_BUCKETS + 2).collect()
     dated = [row for row in rows if row.bucket is not None]
     kept = dated[:MOST_BUCKETS]
-    # Saved ranges are older than the run.
+    # The snapshot of saved ranges is older than the run.
     taken_ms = min([bench.begun_ms, *(snapshot.taken_ms for snapshot in snapshots)])
     buckets = [_bucket(row, len(names), length_ms, taken_ms) for row in kept]
-    # One row for each tier: a join takes no null for another one.
+    # One row for each tier: a join does not match nulls.
     without = [_counts(row, len(names)) for row in rows if row.bucket is None]
     timeless = [sum(counts) for counts in zip(*without, strict=True)] or [0] * len(names)
     elsewhere = _elsewhere(bench, buckets, timeless)
@@ -145,11 +145,11 @@ def _counted(bench: Bench, tier: Tier, index: int, length_ms: int) -> DataFrame:
     else:
         rows = with_text(rows, "event_time", tier.event_time)
         event_ms = _as_ms(sql.col("event_time"))
-    # Of other times there are no dates; as text they would end the run.
+    # Other times have no date; formatting them would end the run.
     dated = event_ms.between(EARLIEST_MS, LATEST_MS)
     rows = rows.withColumn("event_ms", sql.when(dated, event_ms))
     if bench.spec.since_ms is not None:
-        # Of a span that begins earlier the range of a topic has only a part.
+        # The range of a topic has only a part of a span that begins earlier.
         begun = -(-bench.spec.since_ms // length_ms) * length_ms
         rows = rows.where(sql.col("event_ms").isNull() | (sql.col("event_ms") >= begun))
     latency = sql.max(sql.col("timestamp_ms") - sql.col("event_ms"))
@@ -159,7 +159,7 @@ def _counted(bench: Bench, tier: Tier, index: int, length_ms: int) -> DataFrame:
 
 
 def _as_ms(text: Column) -> Column:
-    """Read ms since the epoch, or a date and time: for Spark a time alone is one of today."""
+    """Read ms since the epoch, or a date and time: Spark would date a time alone as today."""
     dated = sql.when(text.rlike(r"^\s*[+-]?\d{4,}-"), text)
     return sql.coalesce(text.cast("bigint"), sql.unix_millis(dated.cast("timestamp")))
 
@@ -171,7 +171,7 @@ def _counts(row: Row, tiers: int) -> tuple[int, ...]:
 def _bucket(row: Row, tiers: int, length_ms: int, taken_ms: int) -> _Bucket:
     start = EPOCH + timedelta(milliseconds=row.bucket * length_ms)
     return _Bucket(
-        # strftime leaves the zeros of early years out.
+        # strftime omits the leading zeros of early years.
         time=start.isoformat(" ", "minutes").removesuffix("+00:00"),
         under_way=(row.bucket + 1) * length_ms > taken_ms,
         future=(row.bucket - 1) * length_ms > taken_ms,
@@ -183,10 +183,11 @@ def _bucket(row: Row, tiers: int, length_ms: int, taken_ms: int) -> _Bucket:
 def _elsewhere(
     bench: Bench, buckets: Sequence[_Bucket], timeless: Sequence[int]
 ) -> list[Mapping[int, str]]:
-    """Return where the rows may be that a tier has fewer than the first, or the first than it.
+    """Return where missing rows may be: per tier, by the index of the tier that has fewer.
 
-    By tier, and by which of both has fewer. Its range may be cut; spans before `since_ms` are out.
-    Its rows without an event time may be all that it has fewer in spans that have ended.
+    The rows may be outside of a range that is cut; spans before `since_ms` do not count. Otherwise
+    they may be rows without an event time, when a tier has enough of those for all spans that have
+    ended.
     """
     by_time = bench.spec.since_ms is not None
     cut = [

@@ -1,4 +1,4 @@
-"""duplicates: what is there more than once, in both isolation levels.
+"""duplicates: records that exist more than once, in both isolation levels.
 
 Copies that only read_uncommitted shows are benign: an aborted transaction was repeated. Copies that
 read_committed shows are a violation of exactly-once. The committed records are a subset of the
@@ -53,7 +53,7 @@ def check(bench: Bench) -> CheckOutcome:
     )
     is_repeated = sql.col("kind") == REPEATED
     kept = [sql.when(is_repeated, sql.col(name)).alias(name) for name in HASHES]
-    # What is repeated, one row each, and one row for all single records: small.
+    # The cache is small: one row for each repeated identity, and one for all single records.
     counts = (
         uncommitted.groupBy(*HASHES)
         .count()
@@ -85,7 +85,7 @@ def check(bench: Bench) -> CheckOutcome:
         what=f"identity ({spec.identity})",
         fatal=spec.fail_unparsable,
     )
-    # An aborted record without an identity is a copy for no reader of committed records.
+    # A reader of committed records never sees an aborted record without an identity.
     if strange and not _records(bench, COMMITTED).where(unidentified).isEmpty():
         strange = [*undecided(strange)]
     return CheckOutcome(
@@ -129,7 +129,7 @@ def _records(bench: Bench, isolation: str) -> DataFrame:
     elif spec.identity != RECORD:
         kind, _, path = spec.identity.partition(":")
         identity, text = text_of(spec.identity), text_of(spec.identity)
-        # Members have a type: 1 is 1.0, and "1" is another one. The text shows it.
+        # Members have a type: 1 equals 1.0, but not "1". The text shows the type.
         if kind == "avro":
             identity = sql.col(f"`{spec.identity}`")
         elif kind in JSON_IN:
@@ -151,9 +151,9 @@ def _records(bench: Bench, isolation: str) -> DataFrame:
 def _classified(
     bench: Bench, repeated: DataFrame, identities: int, uncommitted: DataFrame
 ) -> tuple[int, list[Finding]]:
-    """Tell violations from benign repetitions; each kind keeps the limit of findings.
+    """Return the number of violations, and findings of violations and of benign repetitions.
 
-    Returns the number of all violations. `repeated` has HASHES and `count` of the identities.
+    Each kind has its own limit of findings. `repeated` has HASHES and `count` of the identities.
     """
     limit, keys = bench.spec.findings, list(HASHES)
     order = (sql.desc("count"), *keys)
@@ -177,7 +177,7 @@ def _classified(
             hidden = rest.orderBy(*order).limit(limit).collect()
     finally:
         violating.unpersist()
-    # Of committed records only the offsets are wanted: the identity takes the place of the key.
+    # Only the offsets of committed records are needed: the identity takes the place of the key.
     named = committed.withColumn("key", sql.col(IDENTITY).cast("binary"))
     both = named.withColumn("shown", sql.lit(True)).unionByName(
         uncommitted.withColumn("shown", sql.lit(False))

@@ -1,8 +1,8 @@
 """offsets: the history of each source partition and its writers, from the internal topics.
 
-Spark reads the topics and keeps what is about source offsets, task configurations and statuses;
-these topics are compacted and small, so what they say is looked at in one place: `offset_history`
-and `task_records`.
+Spark reads the topics and keeps the records of source offsets, task configurations and statuses.
+These topics are compacted and small, so the driver evaluates them: `offset_history` and
+`task_records`.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _read(bench: Bench, topics: AuditedTopics) -> _Read:
             strange.append(_place(row, key))
     statuses = []
     if topics.status is not None:
-        # Their traces stay where they are.
+        # The stack traces in the statuses stay in Spark.
         fields = "'state STRING, worker_id STRING, generation INT'"
         columns = (
             f"from_json(CAST(value AS STRING), {fields}) AS fields",

@@ -1,10 +1,10 @@
-"""sequence: are the numbers of each source all there, once, and in order.
+"""sequence: whether the numbers of each source are all there, once, and in order.
 
-One pass folds the records to masks (`numbered`). Only buckets with repeated numbers, or whose
-order the masks do not prove, are looked up by further passes.
+One pass folds the records to masks (`numbered`). Further passes look up only the buckets that have
+repeated numbers, or whose order the masks do not prove.
 
-A range that begins behind other records, or ends before them, hides numbers: those that are missing
-there are not known to be lost.
+A range that begins behind other records, or ends before them, hides numbers: a number that is
+missing there may not be lost.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ from pyconnect_reconcile.values.extract import (
     with_texts,
 )
 
-# Of larger numbers the difference, or that to an offset, does not fit into 64 bits.
+# The difference of larger numbers, or that to an offset, does not fit into 64 bits.
 MOST = 2**62 - 1
-# So many offsets of so many partitions show how the sources' records lie between each other.
+# This sample shows whether the records of several sources alternate in a partition.
 SAMPLE_OFFSETS, SAMPLE_PARTITIONS = 5_000, 4
 SAMPLE_VALUES = 10
-# So many rows are joined without an exchange of the other side; so many records are sorted at once.
+# Up to this many rows a join is a broadcast, and records are sorted at once.
 FEW = 100_000
 NOT_COMPARED = ("numbers below the lowest and above the highest one of each source",)
 FROM_ONE_NOT_COMPARED = ("numbers above the highest one of each source",)
@@ -59,7 +59,7 @@ FROM_ONE_NOT_COMPARED = ("numbers above the highest one of each source",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pass:
-    """Lazy rows of the topics: each use of them reads again."""
+    """Lazy rows of the topics; each use reads the topics again."""
 
     records: DataFrame
     numbers: DataFrame
@@ -69,9 +69,9 @@ class _Pass:
 class _Folded:
     """The masks of a pass; `at_once`: each range was sorted as a whole, so `doubtful` is exact.
 
-    `bounds` has per group the numbers `low` and `high`, outside of which a missing one is not known
-    to be lost. Partitions of which nothing was read may have had any number of any group, but no
-    more of them than `hidden`, their offsets outside of the range.
+    `bounds` has per group the numbers `low` and `high`; a missing number outside of them may not be
+    lost. Partitions without a readable number may have had any number of any group, but at most
+    `hidden` of them, which is the count of their offsets outside of the range.
     """
 
     read: _Pass
@@ -86,7 +86,7 @@ def check(bench: Bench) -> CheckOutcome:
     spec = bench.spec
     snapshot = bench.snapshot(spec.topics)
     refuse_compacted(snapshot, "sequence")
-    # To sort or to read few records again costs less than a look at a sample of them.
+    # Sorting or reading few records again costs less than sampling them.
     few = snapshot.length <= FEW
     sort = spec.ordered and (few or (spec.group is not None and _interleaved(bench)))
     bench.events.step("folding the sequence numbers")
@@ -130,7 +130,7 @@ def check(bench: Bench) -> CheckOutcome:
 
 
 def _interleaved(bench: Bench) -> bool:
-    """Return whether a sample shows records of several sources between each other."""
+    """Return whether the records of several sources alternate in a sample."""
     parts = [
         replace(part, end=min(part.end, part.start + SAMPLE_OFFSETS))
         for part in bench.snapshot(bench.spec.topics).partitions
@@ -148,7 +148,7 @@ def _interleaved(bench: Bench) -> bool:
 def _folded(bench: Bench, parts: Sequence[PartitionRange], *, sort: bool, quick: bool) -> _Folded:
     """Read the ranges and fold their numbers; the caller unpersists the masks.
 
-    Values that are no plain objects are read again, by parsers that lose nothing.
+    If the quick parser fails on a value, the ranges are read again by parsers that lose nothing.
     """
     several = any(
         part.start >> numbered.SORTED_BITS != part.end >> numbered.SORTED_BITS for part in parts
@@ -199,7 +199,7 @@ TOTALS = (
 
 
 def _judged(bench: Bench, folded: _Folded) -> CheckOutcome:
-    """Answer from the masks; look up the records that they name."""
+    """Judge the masks; look up the records that they name."""
     spec = bench.spec
     from_one = spec.sequence == PROVENANCE
     every = numbered.over_partitions(folded.masks).persist()
@@ -291,7 +291,7 @@ def _read(bench: Bench, parts: Iterable[PartitionRange], *, exact: bool) -> _Pas
 
 
 def _gaps(folded: _Folded, buckets: DataFrame, groups: DataFrame, limit: int) -> Iterator[Finding]:
-    """Yield the first intervals of missing numbers; those that are lost are not crowded out.
+    """Yield intervals of missing numbers; the limit prefers those of lost numbers.
 
     An interval is cut at the bounds of its group.
     """
@@ -350,7 +350,7 @@ def _of(group: str) -> str:
 
 
 def _copies(read: _Pass, repeated: DataFrame, limit: int) -> Iterator[Finding]:
-    # Each bucket has a repeated number at least.
+    # Each of these buckets has at least one repeated number.
     first = repeated.orderBy("group", "bucket").limit(limit)
     suspects = sql.broadcast(first.select("group", "bucket"))
     rows = (

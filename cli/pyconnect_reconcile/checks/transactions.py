@@ -1,8 +1,8 @@
-"""transactions: what of each partition's offsets are records, aborted records and markers.
+"""transactions: how many offsets of each partition are records, aborted records and markers.
 
 On a range [a, b) of an uncompacted topic, (b - a) - rows(read_uncommitted) = markers, and
 rows(read_uncommitted) - rows(read_committed) = aborted records. A gap in the offsets is therefore
-no lost record: markers take offsets, and committed reads leave out aborted ones.
+not a lost record: markers take offsets, and committed reads leave out aborted ones.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def check(bench: Bench) -> CheckOutcome:
                 aborted=every - shown,
             )
         )
-    # Without a gap in the offsets nothing has been removed.
+    # Compaction has removed nothing from a topic without a gap in its offsets.
     gapped = snapshot.of_topics([topic for topic, count in gaps.items() if count])
     compacted = [
         unknown(

@@ -1,4 +1,4 @@
-"""The columns of a compare: of which side they are, where records have them, what they hold."""
+"""The columns of a compare: which side has them, where records have them, and their types."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def compared_columns(bench: Bench) -> Columns:
     texts = untyped or any(
         field.metadata.get(HELD) == DIRECTORY for frame in frames for field in frame.schema
     )
-    # What texts of files stand for: numbers where each record has a number, and so on.
+    # The kinds that texts of files stand for, such as numbers where each record has a number.
     kinds = {
         name: next(iter(seen)) if len(seen) == 1 else "string"
         for side in sides
@@ -63,9 +63,10 @@ def columns_of(
     *,
     untyped: bool = False,
 ) -> Columns:
-    """Return the columns that rules name, or those of all frames, which each frame must have.
+    """Return the columns that rules name, else those of all frames; each frame must have them.
 
-    `kinds` are what columns of texts stand for: all with `untyped`, else names of directories.
+    `kinds` are the kinds that texts stand for: of all columns with `untyped`, else of the columns
+    that are names of directories.
     """
     if not rules and frames:
         every = dict.fromkeys(name for frame in frames for name in frame.schema.names)
@@ -106,7 +107,7 @@ def members_of(bench: Bench, side: TopicSide) -> dict[str, frozenset[str]]:
         for kind in schemas.types.values():
             for field in kind if isinstance(kind, StructType) else ():
                 name = field.dataType.simpleString()
-                # What a text stands for that is compared with values of the type.
+                # The kind of a text that is compared with values of this type.
                 others = {"boolean", "date", "timestamp", "timestamp_ntz"}
                 stands = name if name in others else "string"
                 if NUMBER_TYPES.fullmatch(name):
@@ -121,10 +122,10 @@ def members_of(bench: Bench, side: TopicSide) -> dict[str, frozenset[str]]:
 
 
 def columns_of_records(bench: Bench, columns: Columns) -> tuple[Columns, tuple[str, ...]]:
-    """Return the columns with the members that records have for them, and those without one.
+    """Return the columns with the members that records have for them, and the names left out.
 
-    A member may be written in another case than its column. A column of a sink that no record has
-    is left out; it is returned by name if a row has a value in it.
+    A member may be written in another case than its column. A sink's column that no record has is
+    left out; its name is returned if some row has a value in it.
     """
     spec = bench.spec
     topic = next((side for side in (spec.left, spec.right) if isinstance(side, TopicSide)), None)
@@ -154,7 +155,7 @@ def columns_of_records(bench: Bench, columns: Columns) -> tuple[Columns, tuple[s
 def columns_without_values(
     bench: Bench, left: Rows, right: Rows, columns: Columns
 ) -> tuple[str, ...]:
-    """Return the paths of columns that no record has: both sides would agree in their nulls."""
+    """Return the paths of columns that no record has: both sides would agree, with only nulls."""
     rows = left if frame_of(bench, left.side) is None else right
     tokens = token_names(len(columns.all))
     if not {*tokens} <= {*rows.rows.columns}:
@@ -172,7 +173,7 @@ def columns_without_values(
 
 
 def with_values(bench: Bench, names: Sequence[str]) -> tuple[str, ...]:
-    """Return those of the columns of the side with types in which a row has a value."""
+    """Return the columns, among `names`, that have a value in some row of the side with types."""
     sides = (bench.spec.left, bench.spec.right)
     frames = [frame_of(bench, side) for side in sides if side is not None]
     frame = next((each for each in frames if each is not None), None)

@@ -1,16 +1,17 @@
 """topic-topic with `ordered`: records of one key are in the same order on both sides.
 
-What is missing or extra is the compare's own finding; here only what is on both sides counts.
+The compare itself finds missing and extra records; here only records on both sides count.
 Records without a key have no order, and neither have keys in several partitions: a run that finds
 such records cannot agree.
 
 The order follows from hashes alone. Rows of both sides are paired by their hashes; a pair is the
-offset of one record on either side. What orders records is a *lane*, a partition of a topic, as one
-number. Repeated rows are paired copy by copy where both sides have as many of them; where the right
-has more, the first copies are; where it has fewer, it is not known which one is gone.
+offset of one record on either side. A *lane* is a partition of a topic, as one number; records are
+ordered within their lane. Repeated rows are paired copy by copy if both sides have as many copies.
+If the right has more, the first copies are paired; if it has fewer, it is not known which one is
+gone.
 
 The order is proven first: where lanes as a whole are in order, all their keys are (`numbered`
-proves it from masks, with the left offset as the number). Only else keys are looked at one by one.
+proves it from masks, with the left offset as the number). Otherwise keys are checked one by one.
 No window spans more than a chunk of 2^18 offsets, or the ends of a key's chunks.
 """
 
@@ -48,10 +49,10 @@ OF_SIDES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identities:
-    """A row for each HASHES of both sides, kept in Spark's cache, and what was counted of them.
+    """One row for each HASHES of both sides, kept in Spark's cache, and counts of these rows.
 
     Columns: HASHES, KEY_HASHES, per side copies, unparsable, low, high and offset. Low and high are
-    lanes; the offset is the first one, which counts within one lane only. A side's columns are null
+    lanes; offset is the first one, valid if all copies are in one lane. A side's columns are null
     when it lacks the row. `sums` are the first stage of a compare, None if the sides differ.
     `repeated` and `unpaired` count identities, `keyless` records.
     """
@@ -74,7 +75,7 @@ def known(bench: Bench, left: Rows, right: Rows) -> Identities:
         _certain(bench, side).withColumn("is_left", sql.lit(side is left)).select(*used)
         for side in (left, right)
     )
-    # One exchange of both sides and no join, for which each side would be sorted.
+    # One exchange of both sides: a join would sort each side.
     counted = [
         sql.expr(f"{what} FILTER (WHERE {where}) AS {name}_{of}")
         for name, where in (("left", "is_left"), ("right", "NOT is_left"))
@@ -113,7 +114,7 @@ def known(bench: Bench, left: Rows, right: Rows) -> Identities:
 
 
 def _certain(bench: Bench, side: Rows) -> DataFrame:
-    """Return the rows with the KEY_HASHES of what orders them; null: no key, no order."""
+    """Return the rows with the KEY_HASHES of the ordering key; null: no key, no order."""
     rows, text = side.rows.where("NOT tail"), sql.col("key")
     if bench.spec.key != "key":
         rows, text = with_text(rows, "order_key", bench.spec.key), sql.col("order_key")
@@ -141,11 +142,11 @@ def check(bench: Bench, left: Rows, right: Rows, known: Identities) -> tuple[lis
         "left_offset AS sequence",
     )
     found, late, spread = list[Finding](), 0, 0
-    # Whether every pair of lanes is in the same order as a whole.
+    # The order is proven if every pair of lanes is in the same order as a whole.
     if not numbered.unproven(numbered.masks(numbers)).isEmpty():
         found, late, spread = _one_by_one(bench, (left, right), known.rows, pairs)
     elif known.unpaired:
-        # Equal records in several partitions are in no pair.
+        # Equal records in several partitions are not paired.
         spread = known.rows.where(UNPAIRED).select(*KEY_HASHES).distinct().count()
     messages = {
         "unordered-keys": f"{count_of(spread, 'key is')} in several partitions of a side: such"
@@ -161,10 +162,10 @@ def check(bench: Bench, left: Rows, right: Rows, known: Identities) -> tuple[lis
 
 
 def _later_copies(bench: Bench, left: Rows, right: Rows, wanted: DataFrame) -> DataFrame:
-    """Return the pairs of rows that are repeated as often on both sides, copy by copy."""
+    """Return the pairs of rows that have as many copies on both sides, copy by copy."""
 
     def ranked(rows: DataFrame) -> DataFrame:
-        """Return the wanted rows with `copy`, the number of each among its equals."""
+        """Return the wanted rows with `copy`, the number of each row among its equals."""
         chosen = rows.join(wanted, list(HASHES), "left_semi").withColumn(
             "chunk", sql.expr(f"shiftright(offset, {CHUNK_BITS})")
         )
@@ -198,9 +199,9 @@ def _later_copies(bench: Bench, left: Rows, right: Rows, wanted: DataFrame) -> D
 def _one_by_one(
     bench: Bench, sides: tuple[Rows, Rows], known: DataFrame, pairs: DataFrame
 ) -> tuple[list[Finding], int, int]:
-    """Return the late records, up to the limit, their number, and that of keys in several lanes.
+    """Return late records up to the limit, their number, and the number of keys in several lanes.
 
-    A record is late if its right copy comes after one of its key that follows it on the left.
+    A record is late if its right copy comes after a record of its key that follows it on the left.
     """
     bench.events.step("checking single keys whose order is not proven yet")
     keys = list(KEY_HASHES)

@@ -1,9 +1,9 @@
-"""Files as rows: what Spark reads of a side's paths, without a change of what is in them.
+"""Files as rows: Spark reads a side's paths without a change of their values.
 
-The footers of Parquet files give a schema that Spark reads where it refuses their own: times of day
-become texts, and a column that is wider in some files than in others is read as wide. CSV is read
-byte by byte. Of timestamps with nanoseconds, in Parquet's INT96 and in ORC, Spark reads the
-microseconds without a word: files that have such ones are refused.
+Spark refuses the schemas of some Parquet files. Their footers then give a schema that it reads:
+times of day become texts, and a column that is wider in some files than in others is read as wide.
+CSV is read byte by byte. Of timestamps with nanoseconds, in Parquet's INT96 and in ORC, Spark reads
+the microseconds without a warning: files with such timestamps are refused.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ _OPTIONS = {"recursiveFileLookup": "true", "mergeSchema": "true"}
 
 
 def readable_schema(paths: Sequence[str], wanted: Collection[str]) -> StructType:
-    """Return the schema with which Spark reads files: `wanted` columns, without them all.
+    """Return the schema with which Spark reads files: the `wanted` columns, or all if empty.
 
-    Whole numbers may have become wider from file to file. ReconcileError names the columns that
+    The width of whole numbers may grow from file to file. ReconcileError names the columns that
     Spark does not read.
     """
     try:
@@ -118,9 +118,9 @@ def readable_schema(paths: Sequence[str], wanted: Collection[str]) -> StructType
 
 
 def with_clock_texts(frame: DataFrame, units: Mapping[str, str]) -> DataFrame:
-    """Return rows whose times of day, numbers of these units (`ms`, `us`), are texts.
+    """Return rows whose times of day are texts; the columns are numbers in `units`, `ms` or `us`.
 
-    A number beyond a day becomes a text that is no time.
+    A number beyond a day becomes a text that is not a time.
     """
     for name, unit in units.items():
         number = sql.col(quoted(name)).cast("bigint")
@@ -174,7 +174,7 @@ def refuse_nanoseconds(
 ) -> None:
     """Raise NotAuditable where columns of timestamps in Parquet or ORC have more than microseconds.
 
-    `located` writes a path as Spark takes it. Read as bytes or texts the timestamps are whole.
+    `located` converts a path to Spark's form. Timestamps that are read as bytes or texts are whole.
     """
     if form == "parquet":
         paths = _with_int96(spark, paths, [field.name for field in timed], located)
@@ -198,7 +198,7 @@ def refuse_nanoseconds(
 def _with_int96(
     spark: SparkSession, paths: Sequence[str], names: Sequence[str], located: Callable[[str], str]
 ) -> list[str]:
-    """Return the local files that have one of the columns as INT96; Spark's own are left out."""
+    """Return the local files that have one of the columns as INT96, except Spark's own files."""
     try:
         import pyarrow as pa  # noqa: F401
     except ImportError:
@@ -232,7 +232,7 @@ def _switched_off(spark: SparkSession, name: str) -> Iterator[None]:
 
 
 def _whole(kind: DataType, form: str) -> DataType:
-    """Return a type with what keeps nanoseconds in place of timestamps."""
+    """Return a type with bytes or texts, which keep nanoseconds, in place of timestamps."""
     match kind:
         case TimestampType():
             return BinaryType() if form == "parquet" else StringType()
@@ -274,16 +274,16 @@ COLUMNAR = frozenset({"csv", "parquet", "orc", AVRO})
 JSON_FORMS = frozenset({"json", "connect-json", "json-schema"})
 EMPTY = f"{MARK}empty"
 _BYTES = "ISO-8859-1"
-"""An encoding of which each byte is one character."""
+"""In this encoding each byte is one character."""
 TIME_FIELDS = "Spark does not support time fields"
-# Values of CSV may have newlines and doubled quotes; files may have columns that others have not.
+# Values of CSV may have newlines and doubled quotes; files may have different columns.
 OPTIONS: Mapping[str, Mapping[str, str]] = {
     "csv": {
         "header": "true",
         "multiLine": "true",
         "escape": '"',
         "enforceSchema": "false",
-        # Spark reads an empty text, which is in quotes, as null otherwise.
+        # Otherwise Spark reads an empty text, which is in quotes, as null.
         "emptyValue": EMPTY,
     },
     "parquet": {"mergeSchema": "true"},
@@ -292,7 +292,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
 
 
 def _located(path: str) -> str:
-    """Return a path as Spark takes it: a local one not encoded, without patterns if it exists."""
+    """Return a path in Spark's form: local ones not encoded, and without patterns if they exist."""
     if not is_local(path):
         return path
     absolute = str(Path(path).absolute())
@@ -302,10 +302,10 @@ def _located(path: str) -> str:
 def _parquet(
     bench: Bench, reader: DataFrameReader, located: list[str], paths: tuple[str, ...]
 ) -> DataFrame:
-    """Read Parquet; times of day, which Spark does not know, become texts."""
+    """Read Parquet; times of day, which Spark does not support, become texts."""
     try:
         frame = reader.load(located)
-        # A Spark Connect server looks at the files now.
+        # A Spark Connect server opens the files only now.
         frame.schema  # noqa: B018
     except spark_errors() as exc:
         if not any(refusal in str(exc) for refusal in REFUSALS):
@@ -319,7 +319,7 @@ def _parquet(
 
 
 def require_microseconds(bench: Bench, side: FileSide, fields: Iterable[StructField]) -> None:
-    """Raise NotAuditable where compared columns have timestamps that Spark would cut."""
+    """Raise NotAuditable for compared timestamps that Spark would cut to microseconds."""
     files = bench.files.get(side.place, FixedFiles())
     timed = [field for field in fields if "timestamp" in field.dataType.simpleString()]
     if timed and side.format in {"parquet", "orc"}:
@@ -334,9 +334,9 @@ def require_microseconds(bench: Bench, side: FileSide, fields: Iterable[StructFi
 
 
 def load(bench: Bench, side: FileSide, paths: tuple[str, ...], line_end: str) -> DataFrame:
-    """Return the rows of paths of a side.
+    """Return the rows of a side's paths.
 
-    A `line_end` keeps what is before it in a line: a carriage return at the end is one of a record.
+    With a `line_end` a carriage return before it belongs to the line: the record has it.
     """
     if side.format in LINE_FORMATS:
         paths = bench.files.get(side.place, FixedFiles()).as_read(paths)
@@ -345,7 +345,7 @@ def load(bench: Bench, side: FileSide, paths: tuple[str, ...], line_end: str) ->
     form = "text" if side.format == "json" else side.format
     options = {**OPTIONS.get(form, {}), **side.options}
     if form == "text" or (form in COLUMNAR and in_plain_directories(paths)):
-        # Spark would read files of the directory itself and of partitions only.
+        # Otherwise Spark reads only files of the directory itself and of partitions.
         options["recursiveFileLookup"] = "true"
     if line_end:
         options["lineSep"] = line_end
@@ -355,7 +355,7 @@ def load(bench: Bench, side: FileSide, paths: tuple[str, ...], line_end: str) ->
     if named:
         whole = bench.spark.read.format(form).options(**{**options, "recursiveFileLookup": "true"})
         if named & {*whole.load(located).schema.names}:
-            # Spark would read the names of directories in place of the column of their files.
+            # Otherwise the names of directories replace the files' own column.
             options["recursiveFileLookup"] = "true"
     reader = bench.spark.read.format(form).options(**options)
     if form == ICEBERG:
@@ -385,7 +385,7 @@ def load(bench: Bench, side: FileSide, paths: tuple[str, ...], line_end: str) ->
     is_whole = any(HELD in field.metadata for field in frame.schema)
     if not named or "recursiveFileLookup" in options or not members or is_whole:
         return frame
-    # Names of directories are texts: Spark makes numbers of digits.
+    # Names of directories are texts, but Spark would make numbers of digits.
     fields = [StructField(f.name, StringType()) if f.name in named else f for f in frame.schema]
     frame = reader.schema(StructType(fields)).load(located)
     held = {HELD: DIRECTORY}
@@ -399,7 +399,7 @@ def _csv(
     directories: Collection[str],
 ) -> DataFrame:
     """Read CSV as texts; `directories` are columns in the names of directories."""
-    # In place of bytes that are no UTF-8 Spark would read one character, whatever they are.
+    # Spark would replace all bytes that are not UTF-8 by the same character.
     is_raw = not {"encoding", "charset"} & {*map(str.lower, options)}
     if is_raw:
         of_bytes = {name: value.encode().decode(_BYTES) for name, value in options.items()}
@@ -417,14 +417,14 @@ def _csv(
             name if name in directories else name.encode(_BYTES).decode(errors="replace")
             for name in stored
         ]
-        # Behind a byte order mark quotes are none.
+        # Spark does not strip quotes that follow a byte order mark.
         names[:1] = [n[1:].strip('"') if n.startswith("\ufeff") else n for n in names[:1]]
-    # Spark would leave out what a row has behind its last column.
+    # Without this column Spark drops values behind a row's last column.
     whole = StructType([StructField(name, StringType()) for name in (*stored, CORRUPT)])
     rows = reader.schema(whole).option("columnNameOfCorruptRecord", CORRUPT).load(located)
     corrupt = text(CORRUPT)
     if len(names) == 1:
-        # LakeSink's row of a null in the only column: an empty line would be no row.
+        # LakeSink writes a comma for a null in the only column: an empty line would not be a row.
         corrupt = sql.when(corrupt != ",", corrupt)
     kept = (
         sql.when(found != EMPTY, found).when(found == EMPTY, "").alias(name)

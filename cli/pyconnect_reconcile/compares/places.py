@@ -1,8 +1,8 @@
-"""The last pass of a check: the places and keys of the few records and rows that matter.
+"""The last pass of a check: the places and keys of the few records and rows of its findings.
 
-Places are offsets of topics, lines of files and keys of tables. A broadcast join keeps the records
-while the topic is read again. Only the kept places of a record pass through an exchange, however
-often the record is repeated.
+Places are offsets of topics, lines of files and keys of tables. A broadcast join keeps the wanted
+records while the topic is read again. Only the kept places of a record pass through an exchange,
+however often the record is repeated.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pyconnect_reconcile.findings import Finding, Place, Severity, count_of, err
 from pyconnect_reconcile.spec import Side, TopicSide
 from pyconnect_reconcile.values.canonical import HASHES
 
-# So many copies of one thing are named, the first ones; all are counted. Spark keeps that many
-# rows of each group before it exchanges them (`WindowGroupLimit`).
+# The number of copies that a finding names; all are counted. Spark keeps that many rows of each
+# group before it exchanges them (`WindowGroupLimit`).
 COPIES_KEPT = 10
 AT = ("topic", "partition", "offset")
 PLACE_COLUMNS = ("topic", "partition", "offset", "timestamp_ms", "CAST(key AS STRING) AS key")
@@ -32,15 +32,15 @@ MOST_LINES = 1000
 UNHELD, MOST_FIELDS = "not-representable", 50
 Identity = tuple[object, ...]
 Places = Mapping[Identity, Sequence[Place]]
-"""Places by the values that records are looked up by."""
+"""The keys are the values by which records are looked up."""
 
 
 def places(
     records: DataFrame, wanted: Collection[Identity], on: Sequence[str], *, last: bool = False
 ) -> dict[Identity, list[Place]]:
-    """Return where the records are whose columns `on` have wanted values.
+    """Return the places of the records whose columns `on` have wanted values.
 
-    The first COPIES_KEPT of each, or the last one by its offset.
+    Each value has its first COPIES_KEPT places, or with `last` the one of the highest offset.
     """
     if not wanted:
         return {}
@@ -95,7 +95,7 @@ def copies_of(bench: Bench, rows: Rows, found: list[Row], name: str) -> Places:
 def places_in_topic(bench: Bench, side: Side, rows: Sequence[Row], name: str) -> list[Place]:
     """Return the places in the columns NAME_lane and NAME_offset, with keys and times.
 
-    Reads only the offsets from the first to the last place of each partition.
+    The read covers only the offsets from the first to the last place of each partition.
     """
     assert isinstance(side, TopicSide)
     wanted = [
@@ -122,7 +122,7 @@ def places_in_topic(bench: Bench, side: Side, rows: Sequence[Row], name: str) ->
 
 
 def places_of(rows: Rows, wanted: Collection[Identity], on: Sequence[str]) -> Places:
-    """Return the places of a side's rows: of KEY_HASHES the last one; none in files with columns.
+    """Return the places of a side's rows: the last one for KEY_HASHES; none for files with columns.
 
     Lines are found again in local files; their text stays here.
     """
@@ -157,7 +157,7 @@ def places_of_strange(rows: Rows, strange: DataFrame) -> list[Place]:
 
 
 def _places_of_lines(rows: Rows, side: FileSide, lines: set[bytes]) -> Mapping[bytes, list[Place]]:
-    """Find lines in the files; what follows a committed part is not looked at."""
+    """Find lines in the files, up to the end of a committed part."""
     copies = {str(copy): name for copy, name in rows.files.copies.items()}
     files = list(rows.files.copies) or local_files(rows.files.listed or side.paths)
     return {
@@ -167,7 +167,7 @@ def _places_of_lines(rows: Rows, side: FileSide, lines: set[bytes]) -> Mapping[b
 
 
 def places_of_records(records: DataFrame) -> list[Place]:
-    """Return where records of topics are."""
+    """Return the places of records in topics."""
     return list(map(_place_of, records.selectExpr(*PLACE_COLUMNS).collect()))
 
 
@@ -185,8 +185,8 @@ def unparsable_finding(
 ) -> list[Finding]:
     """Return one finding with samples of the `count` records for which `wrong` holds.
 
-    `rows` is how many records (or what `of` says) there are: when none could be used the run cannot
-    tell anything. `places` finds the samples.
+    `rows` is the number of all records (or of `of`): when none is usable the finding is UNKNOWN.
+    `places` finds the samples.
     """
     if count == 0:
         return []

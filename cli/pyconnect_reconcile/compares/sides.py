@@ -1,13 +1,13 @@
 """The two sides of a compare as rows of one shape.
 
 Columns: `first`, `second` (hashes of the row), `key_first`, `key_second` (of the key, upsert only),
-`keyless` (upsert: the row itself is its key), `tail` (true: the row may be there or not),
+`keyless` (upsert: the row itself is its key), `tail` (true: the row is optional),
 `unparsable`, `tombstone`, `copies` (1), `unheld` (names of the columns that cannot hold the
 record's values), and the columns of a place with its lane.
 
-The tail of a source file is what lies beyond its committed offset, that of a sink's topic what lies
-beyond the group's; that of any topic also holds records of open transactions, and that of a sink's
-file a last line without an end.
+The tail of a source file is the part beyond its committed offset, that of a sink's topic the part
+beyond the group's offsets. The tail of any topic also has the records of open transactions, and
+that of a sink's file has a last line without an end.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ SHAPED = frozenset(
     {*HASHES, *KEY_HASHES, "keyless", "tied", "tail", "unparsable", "unheld", "copies"}
 )
 ROW = "pyconnect_row"
-"""The key of a table's row, as a finding names the row."""
+"""The key of a table's row, by which a finding names the row."""
 KEY_TEXT, KEY_MEMBER = "pyconnect_key", "key.json:"
 TYPED_KEYS = (KEY_MEMBER, AVRO_MEMBER)
 LETTER_OF = "__connect.errors.connector.name"
-"""The header of a dead letter that names the connector whose it is."""
+"""The header of a dead letter that names its connector."""
 ENVELOPED = r'(?s)\A\{"value":(.*)\}\z'
 NO_VALUE = "}"
 LANE_BITS = 32
@@ -87,9 +87,9 @@ NO_PLACE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """One side: lazy rows, each use of them reads again; `name` is for people.
+    """The rows of one side, read again at each use; `name` is a text for people.
 
-    `copies` are read in place of files: copy to original.
+    `length` is the number of offsets of topics, None for other sides.
     """
 
     name: str
@@ -107,7 +107,7 @@ def rows_of(
     plan: RowPlan | None = None,
     with_tail: bool = False,
 ) -> Rows:
-    """Return a side's rows; ReconcileError for files that are not there."""
+    """Return a side's rows; ReconcileError for files that do not exist."""
     match side:
         case TopicSide():
             return _topic(bench, side, columns, plan, with_tail=with_tail)
@@ -131,7 +131,7 @@ def rows_of(
 
 
 def plan_of(bench: Bench, columns: Columns) -> RowPlan | None:
-    """Return how the records of a topic become rows of a table, None where no rule says it."""
+    """Return how the records of a topic become rows of a table; None without a rule for it."""
     spec = bench.spec
     for side in (spec.left, spec.right):
         if not isinstance(side, TopicSide) or side.row is None:
@@ -156,7 +156,7 @@ def plan_of(bench: Bench, columns: Columns) -> RowPlan | None:
 
 
 def frame_of(bench: Bench, side: Side) -> DataFrame | None:
-    """Return the rows of a side whose columns have names."""
+    """Return the rows of a side whose columns have names; None for other sides."""
     if isinstance(side, TableSide):
         return _of_zone(bench.tables[side.place].frame, side.zone)
     if isinstance(side, FileSide) and side.format in WITH_COLUMNS:
@@ -166,7 +166,7 @@ def frame_of(bench: Bench, side: Side) -> DataFrame | None:
 
 
 def named_rows(bench: Bench, side: Side) -> DataFrame | None:
-    """Return the rows of a side whose columns have names, with `tail` and a timestamp of null."""
+    """Return the rows of `frame_of` with `tail` and a timestamp of null; None as there."""
     frame = frame_of(bench, side)
     if frame is None:
         return None
@@ -214,7 +214,7 @@ def _topic(
 
 
 def _key_at(bench: Bench, columns: Columns) -> int | None:
-    """Return which compared column is the key; it may be written in another case."""
+    """Return the index of the compared column that is the key, in any case; None without one."""
     path = (bench.spec.key.partition(":")[2] or bench.spec.key).removeprefix("$.")
     named = [{each.rule.name, each.rule.path} for each in columns.all]
     similar = [{name.lower() for name in names} for names in named]
@@ -224,7 +224,7 @@ def _key_at(bench: Bench, columns: Columns) -> int | None:
 
 
 def _with_key(bench: Bench, content: Content, columns: Columns) -> tuple[Content, Column]:
-    """Return the content, perhaps with a further column, and the key of a record."""
+    """Return the content, possibly with one more column, and the column of the key."""
     key = bench.spec.key
     if key.startswith("json:") and MARKED in content.frame.columns:
         at = _key_at(bench, columns)
@@ -256,7 +256,7 @@ def records_of(
         records = bench.records(parts, isolation=isolation, cluster=side.cluster, headers=headers)
         return records.withColumn("tail", sql.lit(tail))
 
-    # A sink and a copy may read uncommitted records, which is what Kafka's consumers do by default.
+    # A sink or a copy may read uncommitted records, as Kafka's consumers do by default.
     beyond = (
         (tuple(part.beyond_end for part in ranges), side.isolation),
         (tuple(part.open_offsets for part in ranges), UNCOMMITTED),
@@ -266,7 +266,6 @@ def records_of(
         for parts, isolation in beyond
         if with_tail and any(part.length for part in parts)
     ]
-    # Last, as shuffles are fitted to what was read last.
     certain = read(ranges, side.isolation, tail=False)
     records = reduce(lambda one, other: one.unionByName(other), tails, certain)
     if side.connector is None:
@@ -276,7 +275,7 @@ def records_of(
 
 
 def _writes_lines(spec: Spec) -> bool:
-    """Return whether records of topics are compared with the lines that a sink wrote of them."""
+    """Return whether records are compared with the lines that a sink wrote of them."""
     return (
         spec.job == "topic-sink"
         and isinstance(spec.left, TopicSide)
@@ -300,7 +299,7 @@ def _with_lines(records: DataFrame, side: FileSide) -> DataFrame:
         # Some releases of Spark break long texts into lines.
         text = sql.regexp_replace(sql.base64(value), "\r\n", "")
         return records.withColumn("value", sql.encode(text, "US-ASCII"))
-    # Of this charset each byte is one character: no byte is changed on the way.
+    # In this charset each byte is one character, so no byte changes.
     charset = "ISO-8859-1"
     parts = sql.split(sql.decode(value, charset), re.escape(end))
     lines = sql.transform(parts, lambda line: sql.encode(line, charset))
@@ -328,11 +327,11 @@ def _files(bench: Bench, side: FileSide, columns: Columns, plan: RowPlan | None)
     line_end = _line_end(side) if ends else ""
     frame = load(bench, side, paths, line_end).withColumn("tail", sql.lit(False))
     if side.lines in {PLAIN, BASE64}:
-        # The last line of a file is not there if it is empty.
+        # A file may lack its last line if that is empty.
         frame = frame.where("length(value) > 0")
     elif side.lines == ENVELOPE:
         within = sql.regexp_extract("value", ENVELOPED, 1)
-        # A line without an envelope stays one that no value is equal to.
+        # A line without an envelope must not equal the text of any value.
         other = sql.concat(sql.lit(NO_VALUE), "value")
         frame = frame.withColumn("value", sql.when(within != "", within).otherwise(other))
     tail = files.uncommitted or files.unfinished
@@ -358,13 +357,13 @@ def _of_this_run(bench: Bench, frame: DataFrame, plan: RowPlan | None) -> DataFr
     for part in bench.snapshot(left.topics, left.cluster).partitions:
         of_part = (topic == part.topic) & (partition == part.partition)
         before = of_part & (offset < (part.asked_start or 0))
-        # A row without a place is of no earlier night.
+        # A row without a place may belong to this run.
         frame = frame.where(~sql.coalesce(before, sql.lit(False)))
     return frame
 
 
 def _of_zone(frame: DataFrame, zone: str) -> DataFrame:
-    """Return rows whose times without a zone are instants, those of this zone."""
+    """Return rows whose times without a zone have become instants, read in this zone."""
     local = [each.name for each in frame.schema if isinstance(each.dataType, TimestampNTZType)]
     times = {name: sql.col(quoted(name)).cast("timestamp") for name in local}
     found = {name: sql.to_utc_timestamp(time, zone) for name, time in times.items()}
@@ -372,14 +371,14 @@ def _of_zone(frame: DataFrame, zone: str) -> DataFrame:
 
 
 def _from_plan(bench: Bench, frame: DataFrame, plan: RowPlan, zone: str) -> DataFrame:
-    """Shape rows of named columns as those that a connector makes of records."""
+    """Shape rows of named columns as the rows that a connector makes of records."""
     content = table_content(frame, plan, zone)
     key = plan.key_columns(content.columns) if bench.spec.mode == "upsert" else []
     return _without_place(_shaped(bench, content, content.columns, key))
 
 
 def _from_lines(bench: Bench, frame: DataFrame, form: str, columns: Columns) -> DataFrame:
-    """Shape lines, which have one column `value`; beside values in JSON they are JSON, too."""
+    """Shape lines in one column `value`; if the topic has JSON, the lines are read as JSON."""
     topics = (side for side in (bench.spec.left, bench.spec.right) if isinstance(side, TopicSide))
     if form == "text" and any(side.value not in {"bytes", "text"} for side in topics):
         form = "json"
@@ -410,13 +409,13 @@ def _from_columns(bench: Bench, frame: DataFrame, columns: Columns) -> DataFrame
 
 
 def _as_key(bench: Bench, found: Column) -> Column:
-    """Return a row's key as records have it: a text, unless it is a member of JSON or Avro."""
+    """Return a row's key as records have it: a text, or a token for a member of JSON or Avro."""
     typed = bench.spec.key.startswith(("json:", *TYPED_KEYS))
     return found if typed else without_mark(found)
 
 
 def _without_place(rows: DataFrame) -> DataFrame:
-    """Return rows of named columns with the columns of a place and of a value, which are null."""
+    """Return rows of named columns with null in the columns of a place and of a value."""
     kept = [name for name in rows.columns if name in {*SHAPED, ROW}]
     return _placeless(rows.select(*kept).withColumn("value", sql.lit(None).cast("binary")))
 
@@ -441,7 +440,7 @@ def _shaped(bench: Bench, content: Content, compared: list[Column], key: list[Co
     texts = [each.cast("binary") for each in key]
     columns["keyless"] = sql.coalesce(*texts).isNull()
     rows = content.frame.withColumns(columns)
-    # Rows without a key are different ones: as versions of one key all but the last would be lost.
+    # Rows without a key are different ones: as versions of one key only the last would count.
     return rows.withColumns(
         {
             name: sql.when(sql.col("keyless"), sql.col(own)).otherwise(of_key)

@@ -1,11 +1,11 @@
 """Compares two sets of rows in two stages: checksums of buckets, then the rows of bad buckets.
 
 The first stage exchanges one row per bucket, so sides that agree cost little more than reading.
-Rows are their two hashes everywhere. Left is where rows come from, right where they should be.
+Two hashes stand for a row everywhere. Rows come from the left, and should be on the right.
 
-What differs may be uncertain, with a reason. Removed records may have been what the other side has.
-A sink may have written rows after its topic was looked at, where its rows could not be copied
-first: to a table, or in files that are no lines.
+A difference may be uncertain, with a reason. The other side's records may have been removed.
+A sink may have written rows after the run looked at its topic, if its rows could not be copied
+first: in a table, or in files that are not lines.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CHECKSUM = (
     "count(*) AS rows",
     "bit_xor(first) AS xor_first",
     "bit_xor(second) AS xor_second",
-    # Halves of the hash: sums of them cannot overflow before 2^31 rows of one bucket.
+    # Sums of half hashes cannot overflow before 2^31 rows of one bucket.
     "sum(first & 4294967295) AS sum_low",
     "sum(shiftrightunsigned(first, 32)) AS sum_high",
     "count_if(tail) AS tail",
@@ -49,11 +49,11 @@ SUMS = ("rows", "xor_first", "xor_second", "sum_low", "sum_high")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checksums:
-    """The first stage: rows and unparsable ones of both sides, and the buckets that differ.
+    """The first stage: counts of rows and unparsable rows per side, and the buckets that differ.
 
-    Rows of tails are counted apart. `further` are rows of keys that have a row already, `keyless`
-    those of both sides without a key, `tied` keys whose last version is not known, where keys are
-    compared.
+    Rows of tails are counted apart. Three counts concern compares by key: `further` rows beyond the
+    first one of their key, `keyless` rows of both sides, and `tied` keys whose last version is not
+    known.
     """
 
     left: int
@@ -71,14 +71,14 @@ class Checksums:
 
 
 def bucket_count(length: int | None) -> int:
-    """Return how many buckets so many rows are dealt to."""
+    """Return the number of buckets for that many rows."""
     if length is None:
         return MOST_BUCKETS // 4
     return max(FEWEST_BUCKETS, min(MOST_BUCKETS, length // BUCKET_ROWS))
 
 
 def checksums(left: DataFrame, right: DataFrame, buckets: int) -> Checksums:
-    """Compute the first stage; both sides are read once."""
+    """Compute the first stage; each side is read once."""
     sides = [
         rows.groupBy(sql.expr(_bucket(buckets)).alias("bucket"))
         .agg(*map(sql.expr, CHECKSUM))
@@ -122,7 +122,7 @@ def differing_rows(left: DataFrame, right: DataFrame, sums: Checksums) -> DataFr
     Columns: HASHES; committed and uncommitted (rows on the left, its tail); there and unsettled
     (rows on the right, its tail); per side the least lane and offset. Rows are MISSING, or there is
     a SURPLUS of them, where no choice among the rows of the tails makes both sides equal. Rows that
-    only the right's tail makes up for are returned, too.
+    the right has only in its tail are returned, too.
     """
     certain, tail = "CAST(NOT tail AS BIGINT)", "CAST(tail AS BIGINT)"
     sides = [
@@ -151,12 +151,13 @@ def differing_rows(left: DataFrame, right: DataFrame, sums: Checksums) -> DataFr
 
 
 def last_versions(rows: DataFrame) -> DataFrame:
-    """Return one row per key: the hashes of its last version; keys that end in a tombstone go.
+    """Return one row per key: the hashes of its last version, unless that is a tombstone.
 
     The rows' own hashes become those of key and version together, so that buckets are of keys.
-    Offsets order the versions within a partition. A key may have moved to another one, such as
-    when partitions were added: the time of its last record decides. Of two partitions' last records
-    of one time `other` is the version that is not chosen: the key is `tied`. `copies` counts rows.
+    Offsets order the versions within a partition. If a key is in several partitions, such as after
+    partitions were added, the time of its last record decides. If two partitions' last records have
+    the same time, the key is `tied`, and `other` is the version that is not chosen. `copies` counts
+    rows.
     """
     version = sql.struct(*HASHES, "tombstone", "unparsable", "keyless", "timestamp_ms", "lane")
     each = rows.groupBy(*KEY_HASHES, "lane").agg(
@@ -183,16 +184,16 @@ def last_versions(rows: DataFrame) -> DataFrame:
 
 
 def tail_versions(rows: DataFrame) -> DataFrame:
-    """Return the versions of keys in the tail of a side: KEY_HASHES and `version`, null: removed.
+    """Return KEY_HASHES and `version` of the keys in a side's tail; null stands for a removed key.
 
-    A version is what `last_versions` calls `second`.
+    A version is the column `second` of `last_versions`.
     """
     version = sql.expr(f"CASE WHEN NOT tombstone THEN {VERSION} END")
     return rows.where("tail").select(*KEY_HASHES, version.alias("version")).distinct()
 
 
 def tied_versions(versions: DataFrame) -> DataFrame:
-    """Return the versions of `last_versions` that were not chosen, as `tail_versions` does."""
+    """Return versions that `last_versions` did not choose, in the columns of `tail_versions`."""
     return versions.where("tied").select(*KEY_HASHES, sql.col("other").alias("version"))
 
 
@@ -201,14 +202,14 @@ def without_versions_under_way(
 ) -> DataFrame:
     """Return the keys of `differing_keys` that differ whichever versions of left and right count.
 
-    A sink may have written any version beyond its committed offsets, or not yet.
+    A sink may or may not have written any version beyond its committed offsets.
     """
     keys = list(KEY_HASHES)
     before, after = (
         different.select(*keys, sql.col(name).alias("version")).unionByName(tail)
         for name, tail in (("before", left), ("after", right))
     )
-    # Set operations take nulls for equal: a removed key is a version, too.
+    # Set operations treat nulls as equal: a removed key is a version, too.
     possible = before.intersect(after).select(*keys)
     return different.join(possible, keys, "left_anti")
 
@@ -216,7 +217,7 @@ def without_versions_under_way(
 def last_records(rows: DataFrame, versions: DataFrame) -> DataFrame:
     """Return the rows whose versions are among `last_versions` or `differing_keys`.
 
-    `versions` has KEY_HASHES and `second`. A version that a key had twice is there twice.
+    `versions` has KEY_HASHES and `second`. A version that a key had twice is returned twice.
     """
     named = rows.withColumn("version", sql.expr(VERSION))
     wanted = versions.select(*KEY_HASHES, sql.col("second").alias("version"))
@@ -260,7 +261,7 @@ SURPLUS_KINDS = frozenset({"extra", "repeated"})
 
 
 def doubted(bench: Bench, left: Rows, right: Rows, findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings with those that prove nothing as unknown, and the reasons."""
+    """Return the findings, with UNKNOWN for those that prove nothing, and the reasons."""
     found = {finding.kind for finding in findings if finding.severity is Severity.ERROR}
     doubts: list[tuple[frozenset[str], Finding]] = []
     for rows, kinds in ((left, SURPLUS_KINDS), (right, frozenset({"missing"}))):
@@ -307,10 +308,10 @@ def doubted(bench: Bench, left: Rows, right: Rows, findings: Sequence[Finding]) 
 def under_way(
     spec: Spec, left: Rows, right: Rows, sums: Checksums, *, ahead: int
 ) -> Iterator[Finding]:
-    """Explain the rows of the left's tail: without them the counts of both sides do not add up.
+    """Explain the rows of the left's tail, without which the counts of both sides do not add up.
 
-    So many of them are `ahead`, on the right already. In a chain of reports the right's place in
-    the next one is behind them, the left's before them.
+    `ahead` of these rows are on the right already. In a chain of reports the right's next range
+    begins behind them, the left's before them.
     """
     if not sums.tail_left:
         return
@@ -328,10 +329,10 @@ def under_way(
 def unfinished(
     right: Rows, sums: Checksums, compared: tuple[DataFrame, DataFrame], *, missing: int
 ) -> Iterator[Finding]:
-    """Yield the rows of the right's tail, and how many of the left are there with them only.
+    """Yield a finding on the rows of the right's tail, and how many left rows only they match.
 
-    `missing` rows of the `compared` sides are not even among them.
-    An open transaction may still be aborted, and a line without an end may be half of one.
+    `missing` is the number of left rows that not even the tail has. An open transaction may still
+    be aborted, and a line without an end may be half of a line.
     """
     every = replace(sums, bad=tuple(range(sums.buckets)))
     certain = differing_rows(compared[0], compared[1].where("NOT tail"), every)
@@ -348,7 +349,7 @@ def unfinished(
 
 
 def keyless_tombstones(spec: Spec, rows: Rows, side: TopicSide) -> Iterator[Finding]:
-    """Yield tombstones where keys are in the values: what they have removed is not known."""
+    """Yield tombstones where keys are in the values: which keys they removed is not known."""
     if spec.mode != "upsert" or side.row is not None:
         return
     if spec.key.partition(":")[0] in {"key", "key.json", "header", "timestamp"}:

@@ -1,10 +1,10 @@
 """The report of a run as one document, and its files: JSON, NDJSON, Parquet and a page.
 
-All of them are written by this process, so that executors need not see the directory.
+This process writes all of them, so executors need no access to the directory.
 
 Schema version 1, described in docs/reference/reconciliation.md. Members are added within a
-version, never changed. Values of records never get here, secrets neither: the spec
-is told without its files.
+version, never changed. The report has no values of records and no secrets: it shows the spec
+without its files.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pyconnect_reconcile.spec import MAIN, Spec, question_of, source_position
 from pyconnect_reconcile.topics.snapshot import TopicsSnapshot
 
 SCHEMA_VERSION = 1
-# The document keeps so many findings, some of each kind; findings/ has all that were kept.
+# The document keeps that many findings, some of each kind; findings/ has all that were kept.
 SAMPLES = 50
 _ORDER = (Severity.ERROR, Severity.UNKNOWN, Severity.NOTE)
 GAP_NOTE = (
@@ -48,7 +48,7 @@ class Report:
     """The result of a run; times in ms since the epoch.
 
     `iceberg` are the snapshots of Iceberg tables by side: `table_uuid` and `snapshot_id`. `digests`
-    are those of the lines that a source had read, by side.
+    are those of a source's committed lines, by side.
     """
 
     spec: Spec
@@ -67,7 +67,7 @@ class Report:
 
     @property
     def findings(self) -> list[Finding]:
-        """The findings with equal ones as one."""
+        """The findings, with equal ones merged."""
         return grouped(self.outcome.findings)
 
     def to_json(self) -> dict[str, object]:
@@ -84,7 +84,7 @@ class Report:
             "duration_ms": self.duration_ms,
             "spark_version": self.spark_version,
             "question": question_of(spec),
-            # Members of the spec that hold no credentials.
+            # Only members of the spec that hold no credentials.
             "asked": {
                 "topics": list(spec.topics),
                 "clusters": {name: cluster.bootstrap for name, cluster in spec.clusters.items()},
@@ -109,19 +109,19 @@ class Report:
             "partitions": [asdict(counts) for counts in outcome.partitions],
             "series": dict(outcome.series),
             "not_compared": list(outcome.not_compared),
-            # The reports that this one continues, if its run was to continue one.
+            # The reports that this one continues, if its spec asked for that.
             **({"chain": [asdict(link) for link in links]} if spec.since_last else {}),
             **({"iceberg": self.iceberg} if self.iceberg else {}),
             **({"digests": self.digests} if self.digests else {}),
             "notes": [GAP_NOTE, *spec.notes],
-            # What `--ranges` of another run takes.
+            # The snapshot is the input for `--ranges` of another run.
             "snapshot": main.to_json() if (main := self.snapshots.get(MAIN)) else None,
             "snapshots": {name: each.to_json() for name, each in self.snapshots.items()},
         }
 
 
 def arranged(outcome: CheckOutcome, *, hide_keys: bool) -> CheckOutcome:
-    """Return the outcome with its findings by severity and place, keys hidden when asked."""
+    """Return the outcome with its findings by severity and place; `hide_keys` hides their keys."""
 
     def rank(finding: Finding) -> tuple[int, str, str, int, int, str]:
         place = next(iter(finding.copies), Place())
@@ -157,7 +157,7 @@ def make_directory(directory: Path) -> None:
 
 
 def write_report(report: Report, directory: Path, *, parquet: bool) -> None:
-    """Write everything; Parquet when asked for and if pyarrow is installed."""
+    """Write all files; Parquet only with `parquet`, and if pyarrow is installed."""
     document = report.to_json()
     findings = report.findings
     (directory / "findings").mkdir(exist_ok=True)
@@ -166,7 +166,7 @@ def write_report(report: Report, directory: Path, *, parquet: bool) -> None:
     if parquet:
         _write_parquet(findings, directory / "findings" / "findings.parquet")
     (directory / "report.html").write_text(page(document), "utf-8")
-    # Written last, so that its existence shows a complete report.
+    # The document comes last: its existence shows that the report is complete.
     text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
     (directory / "report.json").write_text(text, "utf-8")
 
@@ -176,7 +176,7 @@ def _write_parquet(findings: Iterable[Finding], target: Path) -> None:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
-        # A driver of spark-submit may have Spark and this package alone.
+        # A driver of spark-submit may have only Spark and this package.
         return
     texts = ("kind", "severity", "message", "topic", "group", "key", "of")
     numbers = ("first", "last", "count")

@@ -1,7 +1,7 @@
 """report.html: one self-contained page that a person reads in a minute. Pure.
 
-It is made from report.json alone, loads nothing and runs no script. Charts are SVG; their colours
-come from the page's style by class, so that they follow its light and dark themes.
+The page is made from report.json alone, loads nothing and runs no script. Charts are SVG; their
+colours come from the page's style by class, so that they follow its light and dark themes.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ def aborted_share(partitions: Sequence[Json]) -> str:
 
 
 def missing_intervals(groups: Sequence[Json], findings: Sequence[Json]) -> str:
-    """Draw each source's numbers with what is missing in them."""
+    """Draw each source's numbers with the missing ones."""
     if not groups:
         return ""
     drawn = []
-    # The sources with holes first: those are what one looks for.
+    # Sources with missing numbers come first.
     for group in sorted(groups, key=lambda group: -group["missing"]):
         low, span = group["lowest"], group["highest"] - group["lowest"] + 1
         spans = [("read", 0.0, 1.0)]
@@ -78,7 +78,7 @@ def missing_intervals(groups: Sequence[Json], findings: Sequence[Json]) -> str:
 
 
 def event_time_buckets(series: Json) -> str:
-    """Draw the rows of each tier by time, one line of columns each; with many, several as one."""
+    """Draw the rows of each tier as columns over time; many buckets are merged."""
     buckets, tiers = series.get("buckets") or [], series.get("tiers") or []
     if not buckets:
         return ""
@@ -155,7 +155,10 @@ def _svg(parts: Sequence[str], height: float) -> str:
 
 
 class Meaning(NamedTuple):
-    """`next` is a command, or empty; {topic}, {topics} and {target} stand for names of the run."""
+    """The meaning of a kind of finding, and the next step.
+
+    `next` is a command, or empty; {topic}, {topics} and {target} stand for names of the run.
+    """
 
     sentence: str
     next: str = ""
@@ -273,7 +276,7 @@ MEANINGS = {
 }
 
 
-# So many findings of the same words are named in one row.
+# One row names that many findings with the same words.
 SHOWN = 10
 VERDICTS = {
     "agree": "Every requested check ran and found no fault.",
@@ -397,7 +400,7 @@ def page(report: Json) -> str:
 
 
 def _scope(report: Json) -> str:
-    """Say what was asked for, as far as it is less than everything."""
+    """Return the limits of the range that was asked for, as sentences."""
     asked: Json = report["asked"]
     said = []
     if asked["topics"]:
@@ -419,7 +422,7 @@ def _scope(report: Json) -> str:
 
 
 def _kind(report: Json, kind: str, findings: Sequence[Json]) -> str:
-    """Draw the findings of one kind: what it means, what to do next, and where they are."""
+    """Draw the findings of one kind: their meaning, the next step, and their places."""
     meaning = MEANINGS.get(kind, Meaning(""))
     kept = report["findings_by_kind"][kind]
     number = f"{kept:,} finding{'s' if kept > 1 else ''}"
@@ -440,12 +443,12 @@ def _kind(report: Json, kind: str, findings: Sequence[Json]) -> str:
     command = re.sub(r"\{\w+\}", lambda mark: names[mark[0]], meaning.next)
     command = f"<p>Next: <code>{escape(command)}</code></p>"
     rows = ['<tr class="head"><th>what</th><th>count</th><th>where</th></tr>']
-    # Findings of the same words are one row, with the places of the first of them.
+    # Findings with the same words are one row, with the places of the first ones.
     for (_, message), equal in by_message.items():
         places_of = [text for finding in equal[:SHOWN] if (text := _places(finding))]
         if len(equal) > SHOWN:
             places_of.append(f"and {len(equal) - SHOWN:,} more")
-        # A line does not end between the word and its number.
+        # The non-breaking space keeps the word and its number in one line.
         shown_places = (
             escape(text).replace(" offset ", " offset&nbsp;")
             for text in places_of or ["no place is known"]

@@ -1,11 +1,11 @@
 """Files of S3 and Iceberg tables, which Spark cannot reach by a path.
 
 Spark has no S3 client of its own: files are copied to the run's directory, each through memory in
-pieces. The copies are gone with the run. pyarrow reads the store, another library than the one
-that LakeSink writes with.
+pieces. The copies are removed with the run. pyarrow reads the store; LakeSink writes with another
+library.
 
-The catalog of an Iceberg table says where the metadata is, and Spark's reader does the rest. That
-file never changes, so what is read is one snapshot, however long the sink goes on.
+The catalog of an Iceberg table names the metadata file, and Spark's reader does the rest. That
+file never changes, so a run reads one snapshot while the sink goes on.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ AT_ONCE = 4
 TIMEOUT_S, STORE_TIMEOUT_S = 15.0, 10.0
 NOT_FOUND = 404
 SEPARATOR = "\x1f"
-"""Between the levels of a namespace, in the REST protocol."""
+"""The separator of a namespace's levels in the REST protocol."""
 NAME_MAPPING = "schema.name-mapping.default"
-"""The property of a table to which files of other writers were added."""
+"""The property of a table that has files of other writers."""
 NAMESPACE, NAME = "audited", "table"
-"""Of each table in the catalog that it gets in Spark."""
+"""The name of each table in its own catalog in Spark."""
 S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})
 MOUNTS = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
 LOCAL = "org.apache.hadoop.fs.LocalFileSystem"
-"""A table's metadata has URLs of its files; Hadoop can have them lead to copies of those files."""
+"""Hadoop's file system for the copies, to which it maps the URLs in a table's metadata."""
 
 
 def downloaded(
     url: str, store: Store, properties: str | None, read: Sequence[str] | None, directory: Path
 ) -> FixedFiles:
-    """Copy the files below a URL; `read` are those of them that a source has read to the end."""
+    """Copy the files below a URL; `read` names those that a source has read to the end."""
     if not copy_files(url, store, properties, directory, rename=read is None):
         raise ReconcileError(f"{url}: there are no files yet")
     places = None if read is None else [str(directory / name.partition("://")[2]) for name in read]
@@ -60,9 +60,9 @@ def downloaded(
 def copy_files(
     url: str, store: Store, properties: str | None, directory: Path, *, rename: bool = False
 ) -> int:
-    """Copy what is below a URL to `directory/bucket/path`; return the number of files.
+    """Copy the files below a URL to `directory/bucket/path`; return the number of files.
 
-    With `rename` files that gzip has packed get its ending.
+    With `rename` files in gzip format get the ending `.gz`.
     """
     try:
         from pyarrow.fs import FileSelector, S3FileSystem
@@ -98,11 +98,12 @@ def copy_files(
 def _copy(system: Any, name: str, directory: Path, *, rename: bool) -> None:
     target = directory / name
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Else pyarrow unpacks what ends in .gz, and Spark does so again.
+    # Otherwise pyarrow unpacks files that end in .gz, and Spark unpacks them again.
     with system.open_input_stream(name, compression=None) as source:
         head = source.read(len(GZIP))
         if rename and head == GZIP and target.suffix != ".gz":
-            # Spark unpacks by the name; Aiven's sink packs whatever its template says.
+            # Spark unpacks by the name, but Aiven's sink packs files whatever their name template
+            # is.
             target = target.with_name(f"{target.name}.gz")
         with target.open("xb") as copy:
             copy.write(head)
@@ -112,13 +113,13 @@ def _copy(system: Any, name: str, directory: Path, *, rename: bool) -> None:
 def current_table(
     session: Callable[[], SparkSession], side: FileSide, catalog: IcebergCatalog, directory: Path
 ) -> FixedFiles:
-    """Return the table as one of Spark's; ReconcileError if the catalog has none.
+    """Return a table of Iceberg as a table in Spark; ReconcileError if the catalog has none.
 
-    Spark keeps a catalog as it was first set until the process ends, so each table gets its own.
+    Spark keeps the first settings of a catalog until the process ends, so each table has its own.
     """
     (table,) = side.paths
     if catalog.kind == SQL:
-        # It imports Spark, which files of a store do without.
+        # The import loads Spark, which files of a store do not need.
         from pyconnect_reconcile.stores.tables import copied
 
         namespace, _, name = table.rpartition(".")
@@ -171,14 +172,14 @@ def current_table(
     snapshot = {"table_uuid": found.get("table-uuid"), "snapshot_id": number}
     name = f"{own}.{NAMESPACE}.{NAME}"
     odd = None
-    # Iceberg writes no INT96. Files of other writers have their columns found by this mapping.
+    # Iceberg writes no INT96. A table has this mapping for files of other writers.
     if NAME_MAPPING in found.get("properties", {}):
         odd = _with_nanoseconds(session(), name, directory if scheme in S3_SCHEMES else Path("/"))
     return FixedFiles(table=name, snapshot=snapshot, nanoseconds=odd)
 
 
 def _with_nanoseconds(spark: SparkSession, table: str, root: Path) -> str | None:
-    """Return a data file that may have timestamps of nanoseconds; `root` is before their paths."""
+    """Return a data file that may have timestamps of nanoseconds; paths are below `root`."""
     for row in spark.read.format("iceberg").load(f"{table}.files").collect():
         file = root / re.sub("^[a-z0-9]+:/*", "", str(row.file_path)).lstrip("/")
         form = str(row.file_format).lower()
@@ -188,7 +189,7 @@ def _with_nanoseconds(spark: SparkSession, table: str, root: Path) -> str | None
 
 
 def _ending(name: str) -> str:
-    """Return the ending of a metadata file, by which Iceberg knows whether it is compressed."""
+    """Return the ending of a metadata file, which shows Iceberg whether it is compressed."""
     return next(
         (end for end in (".gz.metadata.json", ".metadata.json.gz") if name.endswith(end)),
         ".metadata.json",
@@ -198,7 +199,7 @@ def _ending(name: str) -> str:
 def _copied_table(
     table: str, location: str, side: FileSide, directory: Path
 ) -> tuple[Path, dict[str, str]]:
-    """Copy a table of S3; return the metadata, and how Hadoop finds the copies at their URLs."""
+    """Copy a table of S3; return its metadata file, and settings that map URLs to the copies."""
     root, metadata, _ = location.rpartition("/metadata/")
     if not metadata:
         raise ReconcileError(f"{table} has its metadata in another place than below its location")
@@ -207,7 +208,7 @@ def _copied_table(
     copy = (directory / f"{url.netloc}{url.path}").absolute()
     return copy / "metadata" / location.rpartition("/")[2], {
         f".hadoop.fs.{url.scheme}.impl": MOUNTS,
-        # Another run or side in this process has other copies behind the same bucket.
+        # Another run or side in this process has other copies for the same bucket.
         f".hadoop.fs.{url.scheme}.impl.disable.cache": "true",
         f".hadoop.fs.viewfs.overload.scheme.target.{url.scheme}.impl": LOCAL,
         f".hadoop.fs.viewfs.mounttable.{url.netloc}.link.{url.path}": copy.as_uri(),
@@ -215,7 +216,7 @@ def _copied_table(
 
 
 def metadata_in_service(table: str, catalog: IcebergCatalog, properties: str | None) -> str | None:
-    """Return where a REST catalog has the metadata, None for a table that it does not know."""
+    """Return the URL of a table's metadata in a REST catalog; None for an unknown table."""
     import httpx
 
     token = store_properties(properties).get("token")

@@ -1,8 +1,8 @@
 """Tables of SQLite, copied to JSON lines by Python's own driver.
 
 One read transaction holds rows and offsets, and no other process waits for it in WAL mode. Values
-are of any class in SQLite: a column is read as its declared type says, and a value that is of
-another class, or has more digits, stays what it is. Its token is in the column `TOKENS`, by name.
+of any class may be in a column of SQLite. A column is read by its declared type; a value of
+another class, or with more digits, keeps its form: its token is in the column `TOKENS`, by name.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ _TYPES = (
     ("NUMERIC", NUMERIC),
     ("DECIMAL", NUMERIC),
 )
-"""Parts of declared types, as SQLite itself looks for them, and Spark's types."""
+"""Parts of declared types, which SQLite itself looks for, and Spark's types."""
 _OWN_TYPES = frozenset({"boolean", "binary", "bigint", "double"})
-"""Types that JSON lines have; values of others are texts, which Spark casts."""
+"""Types that JSON lines have; other values are texts, which Spark casts."""
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6}0*)?)?")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d{1,3})?")
@@ -102,8 +102,8 @@ def copied(side: TableSide, rows: Path) -> SqliteCopy:
             sqlite3.connect(f"file:{quote(str(file))}?mode=ro", uri=True, timeout=WAIT_S)
         ) as connection:
             connection.isolation_level = None
-            # The first statement of the transaction fixes what the others see. Names of tables
-            # cannot be parameters; the connection only reads.
+            # The first statement of the transaction fixes the snapshot of the others. Names of
+            # tables cannot be parameters; the connection only reads.
             connection.execute("BEGIN")
             committed: Bounds = {}
             if side.offsets is not None:
@@ -136,7 +136,7 @@ def copied(side: TableSide, rows: Path) -> SqliteCopy:
 
 
 def spark_type(declared: str) -> str:
-    """Return Spark's type for a column's declared one."""
+    """Return Spark's type for a declared type of a column."""
     kind = declared.upper()
     if (sized := _SIZED.search(kind)) and int(sized[1]) <= MOST_DIGITS:
         return f"decimal({sized[1]},{sized[2] or 0})"
@@ -163,7 +163,7 @@ def _written(value: object, kind: str) -> object:
             return value if _is_moment(value, _DAY) else None
         case "timestamp_ntz":
             return value if _is_moment(value, _MOMENT) else None
-    # A decimal of the type has all digits of the value, or it is none.
+    # The decimal type must hold all digits of the value.
     if isinstance(value, bytes) or not _NUMBER.fullmatch(str(value)):
         return None
     precision, scale = map(int, kind.removeprefix("decimal(").rstrip(")").split(","))
@@ -174,7 +174,7 @@ def _written(value: object, kind: str) -> object:
 
 
 def _is_moment(value: object, form: re.Pattern[str]) -> bool:
-    """Return whether a value is of a form, and on a day and at a time that exist."""
+    """Return whether a value matches `form` and is a day or time that exists."""
     if not isinstance(value, str) or not form.fullmatch(value):
         return False
     try:

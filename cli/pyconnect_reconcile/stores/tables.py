@@ -1,13 +1,13 @@
-"""Copies of tables: what one statement returned, so that the rows are those of one moment.
+"""Copies of tables: the result of one statement, so that all rows are of one moment.
 
-A table cannot be read twice with the same answer while a sink writes it. SQLite is read by
-Python's own driver, other databases by Spark over JDBC.
+While a sink writes a table, two reads differ. SQLite is read by Python's own driver, other
+databases by Spark over JDBC.
 
-Columns of PostgreSQL, MariaDB and MySQL are as their tables have them. Spark's reader keeps 38
-digits of a number, moves early dates to another calendar, and knows neither infinity nor times
+Columns of PostgreSQL, MariaDB and MySQL keep the types of their tables. Spark's reader keeps 38
+digits of a number, moves early dates to another calendar, and supports neither infinity nor times
 beyond a day. Columns of such types are therefore read as the texts that the database writes. A text
-that the column's type has becomes its value; another one stays what it is, as a token in the column
-`TOKENS`. `HELD` in a column's metadata names a type that Spark lacks.
+that is valid for the column's type becomes a value; another one keeps its form, as a token in the
+column `TOKENS`. `HELD` in a column's metadata names a type that Spark lacks.
 """
 
 from __future__ import annotations
@@ -49,22 +49,22 @@ _OPTIONS: Mapping[str, Mapping[str, str]] = {
             "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'; SET IntervalStyle = 'postgres'"
         )
     },
-    # One byte is a number, not a boolean; texts of times are those of UTC.
+    # A tinyint(1) is a number, not a boolean; texts of times are in UTC.
     "mysql": {
         "sessionVariables": "time_zone='+00:00'",
         "tinyInt1isBit": "false",
         "uuidAsString": "true",
     },
 }
-"""Options of sessions whose texts are read."""
-# Java finds no driver by its URL in the jars of a session.
+"""Options of the sessions that return values as texts."""
+# Java does not find a driver by its URL in the jars of a session.
 _DRIVERS = {"postgresql": {"driver": "org.postgresql.Driver"}}
 _MARIADB = "jdbc:mariadb:"
 _JOINED = {"sessionInitStatement": "; ", "sessionVariables": ","}
 MOST_DIGITS, UNLIMITED = 38, 31
 AS_TEXTS = "have the database write them as texts: --table '(SELECT … AS …) rows'"
 FETCH_ROWS = "10000"
-# The type of a column by its name, of a domain the one below it.
+# The type of a column by its name; for a domain, its base type.
 _KINDS = (
     "SELECT format_type(coalesce(b.oid, t.oid), NULL) FROM pg_catalog.pg_type AS t"
     " LEFT JOIN pg_catalog.pg_type AS b ON b.oid = t.typbasetype"
@@ -75,7 +75,7 @@ _AS_THEY_ARE = frozenset(
     {"smallint", "integer", "bigint", "real", "double precision", "boolean", "bytea"}
 )
 _CHAR = "__CHAR_VARCHAR_TYPE_STRING"
-"""Where Spark keeps the type of a column whose texts it fills with spaces."""
+"""The key of Spark's metadata for columns of CHAR, whose texts it fills with spaces."""
 _DAY = r"(?!0000)\d{4}-\d\d-\d\d"
 _CLOCK = r" ([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?"
 _FORMS = {
@@ -88,7 +88,7 @@ _FORMS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Column:
-    """The selected text of a column, and its type; None: as Spark reads it."""
+    """A column's expression in SQL, and its type; None: as Spark reads it."""
 
     name: str
     selected: str
@@ -96,13 +96,13 @@ class _Column:
 
 
 def _family(url: str) -> str:
-    """Return the name of the databases whose texts and drivers are alike."""
+    """Return the name of a family of databases with the same texts and drivers."""
     scheme = url.removeprefix("jdbc:").partition(":")[0]
     return "mysql" if scheme == "mariadb" else scheme
 
 
 def exact_options(url: str, given: Mapping[str, str]) -> dict[str, str]:
-    """Return options of a user with those that the texts of values need; these come last."""
+    """Return the user's options with those that exact texts of values need, which win."""
     options = {**_DRIVERS.get(_family(url), {}), **given}
     for name, needed in _OPTIONS.get(_family(url), {}).items():
         before = given.get(name) if name in _JOINED else None
@@ -111,9 +111,9 @@ def exact_options(url: str, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def exact_address(url: str) -> dict[str, str]:
-    """Return the options of an address: Spark knows MariaDB's quotes under MySQL's scheme only.
+    """Return the options of an address; MariaDB's gets MySQL's scheme, whose quotes Spark knows.
 
-    Under its own one, Spark would read the names of columns as their values.
+    Under MariaDB's own scheme, Spark would read the names of columns as their values.
     """
     if not url.startswith(_MARIADB):
         return {"url": url}
@@ -124,9 +124,9 @@ def exact_address(url: str) -> dict[str, str]:
 
 
 def exact_rows(read: Read, url: str, table: str, zone: str) -> DataFrame:
-    """Return the rows of a table, or of a query with its alias; each value is what is stored.
+    """Return the rows of a table, or of a query with its alias, with the values that are stored.
 
-    `zone` is that of timestamps without one.
+    Timestamps without a zone are in `zone`.
     """
     rows = read(table)
     fields = rows.schema.fields
@@ -143,7 +143,7 @@ def exact_rows(read: Read, url: str, table: str, zone: str) -> DataFrame:
                 f"({_KINDS.format(name=f'pyconnect_table.{name}')}) AS kind_{number}"
                 for number, name in enumerate(names)
             )
-            # One row without values: no row of the table is read.
+            # The join has one row without values: the query reads no row of the table.
             one = f"(SELECT 1) AS one LEFT JOIN {_aliased(table)} ON false"
             [row] = read(f"(SELECT {kinds} FROM {one}) AS kinds").collect()  # noqa: S608
             columns = [
@@ -153,12 +153,12 @@ def exact_rows(read: Read, url: str, table: str, zone: str) -> DataFrame:
         case "mysql":
             columns = [_of_mysql(field, _quoted(field.name, "`")) for field in fields]
         case _:
-            # Oracle's NUMBER is one: Spark would round it to ten digits behind the point.
+            # Oracle's NUMBER is such a type: Spark would round it to ten digits behind the point.
             if rounded := [field.name for field in fields if _decimal(field) == NUMERIC]:
                 raise NotAuditable(
                     f"Spark may round the numbers of {', '.join(rounded)} in {table}", hint=AS_TEXTS
                 )
-            # Spark reads microseconds, and seconds of times of day.
+            # Spark reads microseconds of timestamps, but only seconds of times of day.
             clocks = {each.name for each in fields if "logical_time_type" in each.metadata}
             cut = [
                 each.name
@@ -210,8 +210,8 @@ def _of_postgres(field: StructField, name: str, kind: str) -> _Column:
         case _ if kind in _TEXTS or (type_ != "string" and kind in _AS_THEY_ARE):
             return _Column(name=field.name, selected=name)
         case _:
-            # The type's own text: a cast would add the length of its network to an address.
-            # IS NOT NULL would be false for a row with a null in it.
+            # format writes the type's own text: a cast would add the length of its network to an
+            # address. IS NOT NULL would be false for a row with a null in it.
             selected = f"CASE WHEN {name} IS DISTINCT FROM NULL THEN format('%s', {name}) END"
             kept = "string"
     return _Column(name=field.name, selected=selected, kind=kept)
@@ -223,9 +223,9 @@ def _of_mysql(field: StructField, name: str) -> _Column:
     match type_:
         case _ if field.metadata.get("logical_time_type"):
             kind = TIME
-        # A FLOAT is a double before Spark 4.
+        # Before Spark 4 a FLOAT is a double.
         case "float" | "double" if field.metadata.get("scale", UNLIMITED) >= UNLIMITED:
-            # The text of a FLOAT has six digits only.
+            # The text of a FLOAT has only six digits.
             return _Column(name=field.name, selected=f"{name} * 1E0")
         case "float" | "double":
             kind = "double"
@@ -243,13 +243,13 @@ def _of_mysql(field: StructField, name: str) -> _Column:
 
 
 def _decimal(field: StructField) -> str:
-    """Return the type of a decimal column; Spark gives those of more digits than it has 38."""
+    """Return the type of a decimal column; NUMERIC for 38 digits, Spark's cap for larger ones."""
     type_ = field.dataType.simpleString()
     return NUMERIC if type_.startswith(f"decimal({MOST_DIGITS},") else type_
 
 
 def _typed(frame: DataFrame, columns: list[_Column]) -> DataFrame:
-    """Return the rows with the types of their columns, and tokens of what the types lack."""
+    """Return the rows with the types of their columns, and tokens of values that the types lack."""
     found, tokens = [], []
     for column in columns:
         value = text = sql.col(_quoted(column.name, "`"))
@@ -261,10 +261,10 @@ def _typed(frame: DataFrame, columns: list[_Column]) -> DataFrame:
         elif form := _FORMS.get(kind.partition("(")[0]):
             read = sql.regexp_replace(text, r"\+00$", "").cast(kind)
             value = sql.when(text.rlike(form), read)
-            # A text that is no value of the type is a token; NaN is a number.
+            # A text that is not a value of the type becomes a token; NaN is a number.
             odd = sql.concat(sql.lit(MARK), text) if kind.startswith("decimal") else text
             tokens += [sql.lit(column.name), sql.when(value.isNull(), odd)]
-        # Metadata of the driver ends here.
+        # New metadata replaces that of the driver.
         metadata = {HELD: kind if kind in {NUMERIC, TIME, DOCUMENT} else ""}
         found.append(value.alias(column.name, metadata=metadata))
     if tokens:
@@ -308,14 +308,14 @@ def copied(session: Callable[[], SparkSession], side: TableSide, directory: Path
     with spark_errors_translated():
         committed: Bounds = {}
         if side.offsets is not None:
-            # Before the rows: these may be newer than the offsets, never older.
+            # The offsets come first: the rows may be newer than the offsets, never older.
             kept = read(side.offsets.table).select(*OFFSET_COLUMNS).collect()
             committed = committed_bounds(side.offsets.connector, kept)
-        # Executors write: a relative path would be one of the driver's JVM.
+        # Executors write: to them a relative path would be in the directory of the driver's JVM.
         place = rows.absolute().as_uri()
         exact_rows(read, side.url, side.table, side.zone).write.parquet(place)
         if not is_remote() and not any(rows.glob("*.parquet")):
-            # It is on the disks of executors: Spark would read it as an empty table.
+            # The rows are on the disks of executors: Spark would read an empty table.
             raise ReconcileError(
                 f"{rows.parent} is not the same directory for the driver and its executors",
                 hint="tables are copied into the report's directory: name one with --report on"
@@ -325,14 +325,14 @@ def copied(session: Callable[[], SparkSession], side: TableSide, directory: Path
 
 
 def with_tail_of(rows: DataFrame, position: TablePosition) -> DataFrame:
-    """Return the rows that the source can find, with the column `tail`: not read by then.
+    """Return the rows that the source can find, with `tail`: whether it had not read them yet.
 
-    Rows without a position are never read. NotAuditable for values that have no order here.
+    A source never reads rows without a position. NotAuditable for values that have no order here.
     """
     time = number = None
     if position.timestamps:
         time = sql.coalesce(*(sql.col(f"`{name}`") for name in position.timestamps))
-    # A value that the column's type does not have would be left out as null.
+    # A value that the column's type lacks is null, and would be left out.
     odd = sql.lit(False)
     names = [*position.timestamps, *filter(None, [position.incrementing])]
     if TOKENS in rows.columns:

@@ -29,23 +29,23 @@ from pyconnect_reconcile.topics.snapshot import (
 
 TIMEOUT_S = 30.0
 POLL_S = 0.1
-# A broker that stops ends a handshake too; one that refuses does so again.
+# A broker that is stopping also ends a handshake; a refusing one does so again.
 HANDSHAKES_REFUSED = 2
 
 
 class _Connections:
-    """librdkafka's errors of connections, which it repeats for ever, also after a refusal."""
+    """librdkafka's connection errors; it tries again for ever, even after a refusal."""
 
     def __init__(self) -> None:
         self.last: str | None = None
         self.refused = False
-        """Whether trying again cannot help."""
+        """Whether another attempt cannot succeed."""
         self._handshakes = 0
 
     def __call__(self, error: Any) -> None:
         from confluent_kafka import KafkaError
 
-        # The client's types do not list its local errors.
+        # The client's types lack its local errors.
         refused, handshake = KafkaError._AUTHENTICATION, KafkaError._SSL  # noqa: SLF001
         if error.code() == KafkaError._ALL_BROKERS_DOWN and self.last:  # noqa: SLF001
             return
@@ -100,7 +100,7 @@ class ClusterView:
             (name, part.id) for name, topic in described.items() for part in topic.partitions
         ]
         earliest = self._offsets(partitions, EARLIEST)
-        # Stable after high: what is written between the two requests is no open transaction.
+        # The high watermark comes first: a record written in between is not an open transaction.
         high = self._offsets(partitions, LATEST)
         later = self._offsets(partitions, LATEST, committed=True)
         stable = {at: min(high[at], later[at]) for at in partitions}
@@ -139,7 +139,7 @@ class ClusterView:
         )
 
     def gone(self, snapshot: TopicsSnapshot) -> list[str]:
-        """Return the topics that were deleted since, also those that were created again."""
+        """Return the topics that were deleted since the snapshot, or created again."""
         from pyconnect_clients.brokers.failures import UNKNOWN_TOPIC, failure_of
 
         before = {topic.topic: topic.topic_id for topic in snapshot.topics}
@@ -155,7 +155,7 @@ class ClusterView:
         return found
 
     def offsets_at(self, snapshot: TopicsSnapshot, timestamp_ms: int) -> dict[str, dict[int, int]]:
-        """Return the first offset at or after a time; the end where every record is older."""
+        """Return the first offset at or after a time; the end if every record is older."""
         from pyconnect_clients.brokers.requests import offset_at
 
         at = [(part.topic, part.partition) for part in snapshot.partitions]
@@ -184,7 +184,7 @@ class ClusterView:
     def _policies(self, topics: Sequence[str]) -> Mapping[str, str]:
         from confluent_kafka import KafkaException
 
-        # Not exported in the client's types, and documented there.
+        # The client documents these, but its types do not export them.
         from confluent_kafka.admin import (  # type: ignore[attr-defined]
             ConfigResource,
             ResourceType,
@@ -202,7 +202,7 @@ class ClusterView:
                     self._result(future, TIMEOUT_S)["cleanup.policy"].value
                 )
             except KafkaException:
-                # Reading topics needs no grant to describe their configuration.
+                # A user who may read topics may lack the right to describe their configuration.
                 policies[resource.name] = UNKNOWN_POLICY
         return policies
 
@@ -211,7 +211,7 @@ class ClusterView:
     ) -> dict[tuple[str, int], tuple[ProducerState, ...]]:
         """Return producers with open transactions; empty if the request is not possible.
 
-        Names of producers explain a finding; the finding itself does not need them.
+        Producers only explain a finding; the finding itself does not need them.
         """
         if not at:
             return {}
@@ -237,9 +237,9 @@ class ClusterView:
             return {}
         return {where: tuple(states) for where, states in found.items()}
 
-    # The client publishes no types of its futures' results.
+    # The client has no types for the results of its futures.
     def _result(self, future: Any, _timeout_s: float) -> Any:
-        """Wait for an answer, and serve the client's reports of connections meanwhile."""
+        """Wait for an answer, and handle the client's connection errors meanwhile."""
         while not future.done():
             wait([future], POLL_S)
             self._admin.poll(0)

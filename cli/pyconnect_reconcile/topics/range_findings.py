@@ -28,16 +28,16 @@ def _of_offsets(
 
 
 def of_ranges(snapshot: TopicsSnapshot, severity: Severity, consequence: str) -> Iterator[Finding]:
-    """Yield why the ranges do not show all records; the arguments are `removed_beginnings`'s."""
+    """Yield why the ranges do not show all records; arguments as in `removed_beginnings`."""
     yield from open_tails(snapshot)
     yield from removed_beginnings(snapshot, severity, consequence)
     yield from unknown_policies(snapshot)
 
 
 def open_tails(snapshot: TopicsSnapshot) -> Iterator[Finding]:
-    """Yield what was asked for and lies beyond the end: open transactions, offsets of no record.
+    """Yield requested offsets beyond the end: open transactions, and offsets without a record.
 
-    The scope of a run may end at the last stable offset or before it: then it is only a note.
+    If the request ends at the last stable offset or before it, an open transaction is only a note.
     """
     for part in snapshot.partitions:
         bound = max(part.asked_start or 0, part.asked_end or 0)
@@ -74,7 +74,7 @@ def open_tails(snapshot: TopicsSnapshot) -> Iterator[Finding]:
 def removed_beginnings(
     snapshot: TopicsSnapshot, severity: Severity, consequence: str
 ) -> Iterator[Finding]:
-    """Yield the offsets that were asked for and that retention has removed.
+    """Yield the requested offsets that retention has removed.
 
     `consequence` says what cannot be known because of them.
     """
@@ -91,7 +91,7 @@ def removed_beginnings(
 
 
 def empty_ranges(snapshot: TopicsSnapshot) -> Iterator[Finding]:
-    """Yield one finding when there is nothing to read at all: that is no agreement."""
+    """Yield one finding when the range is empty, which is not an agreement."""
     if snapshot.length == 0:
         topics = ", ".join(topic.topic for topic in snapshot.topics)
         yield unknown(
@@ -101,7 +101,7 @@ def empty_ranges(snapshot: TopicsSnapshot) -> Iterator[Finding]:
 
 
 def without_commits(snapshot: TopicsSnapshot, until: Bounds) -> Iterator[Finding]:
-    """Yield topics with records of which a sink's group has committed no offset in any partition.
+    """Yield topics with records, but without any offset that the sink's group has committed.
 
     A consumer that never ran and offsets that have expired look the same.
     """
@@ -128,7 +128,7 @@ def refuse_compacted(snapshot: TopicsSnapshot, job: str) -> None:
 
 
 def unknown_policies(snapshot: TopicsSnapshot) -> Iterator[Finding]:
-    """Yield topics that may be compacted, for jobs that refuse such: they prove little there."""
+    """Yield topics that may be compacted, for jobs that refuse compacted topics."""
     for topic in snapshot.topics:
         if topic.cleanup_policy == UNKNOWN_POLICY:
             yield unknown(
@@ -140,7 +140,7 @@ def unknown_policies(snapshot: TopicsSnapshot) -> Iterator[Finding]:
 
 
 def without_previous(now: TopicsSnapshot, before: TopicsSnapshot | None) -> Iterator[Finding]:
-    """Yield partitions that no saved run has seen, and that have lost records already."""
+    """Yield partitions that have lost records and that no saved run has seen."""
     known = {part.topic for part in before.partitions} if before else set()
     seen = {(part.topic, part.partition) for part in before.partitions} if before else set()
     for part in now.partitions:
@@ -158,7 +158,7 @@ def without_previous(now: TopicsSnapshot, before: TopicsSnapshot | None) -> Iter
 
 
 def against_previous(now: TopicsSnapshot, before: TopicsSnapshot) -> Iterator[Finding]:
-    """Yield what changed since a saved run: topics created again, retention, lower ends."""
+    """Yield changes since a saved run: topics created again, retention, lower ends."""
     known = {topic.topic: topic for topic in before.topics}
     for topic in now.topics:
         old = known.get(topic.topic)
@@ -201,7 +201,7 @@ def _moved(part: PartitionRange, old: PartitionRange) -> Iterator[Finding]:
 
 
 def hanging(snapshot: TopicsSnapshot, *, older_than_ms: int) -> Iterator[Finding]:
-    """Yield transactions that are open for longer than any broker allows by default."""
+    """Yield transactions that are open for longer than `older_than_ms`."""
     for part in snapshot.partitions:
         for producer in part.open_producers:
             age_ms = snapshot.taken_ms - producer.last_timestamp_ms

@@ -1,7 +1,7 @@
 """The input of a run: partitions with their offsets, taken once before the first read. Pure.
 
 `start` is the first offset that is read and `end` the first that is not: the last stable offset
-(LSO) unless something narrower was asked for. Beyond it lie open transactions, up to the high
+(LSO) unless the run asks for less. Open transactions lie beyond the LSO, up to the high
 watermark. The JSON form goes into reports, and `--ranges` reads it back.
 """
 
@@ -31,7 +31,7 @@ class ProducerState:
 class PartitionRange:
     """One partition's offsets.
 
-    `asked_start` and `asked_end` are the bounds that were asked for; None: as far as records go.
+    `asked_start` and `asked_end` are the requested bounds; None: as far as records go.
     """
 
     topic: str
@@ -47,13 +47,13 @@ class PartitionRange:
 
     @property
     def removed(self) -> range:
-        """The offsets that were asked for and lie before the earliest one that is there."""
+        """The requested offsets before the earliest one that exists."""
         last = self.earliest if self.asked_end is None else min(self.earliest, self.asked_end)
         return range(max(self.asked_start or 0, 0), last)
 
     @property
     def begins_late(self) -> bool:
-        """Whether the partition had records before the start, removed or not asked for."""
+        """Whether the partition had records before the start, removed or not requested."""
         return self.start > 0
 
     @property
@@ -68,7 +68,7 @@ class PartitionRange:
 
     @property
     def beyond_end(self) -> PartitionRange:
-        """The stable offsets from the end on, which something narrower left out."""
+        """The stable offsets from the end on, which the request leaves out."""
         return replace(self, start=self.end, end=max(self.last_stable, self.end))
 
     @property
@@ -87,7 +87,7 @@ class PartitionRange:
 class TopicSnapshot:
     """One topic: its id changes when it is created again (KIP-516).
 
-    `cleanup_policy` as the topic's configuration has it, UNKNOWN_POLICY where it may not be read.
+    `cleanup_policy` is the topic's setting, or UNKNOWN_POLICY where it may not be read.
     """
 
     topic: str
@@ -118,7 +118,7 @@ class TopicsSnapshot:
         return sum(part.length for part in self.partitions)
 
     def of_topics(self, names: Sequence[str]) -> TopicsSnapshot:
-        """Return the part of it that concerns these topics."""
+        """Return the snapshot of these topics only."""
         return replace(self, topics=tuple(each for each in self.topics if each.topic in names))
 
     def to_json(self) -> dict[str, object]:
@@ -129,8 +129,8 @@ class TopicsSnapshot:
 def narrowed(snapshot: TopicsSnapshot, *, since: Bounds, until: Bounds) -> TopicsSnapshot:
     """Return the snapshot with starts raised to `since` and ends lowered to `until`.
 
-    A topic that `until` names is not read in the partitions that it lacks: nothing was committed
-    there. ReconcileError for a partition that the topic does not have.
+    If `until` names a topic but not a partition of it, that partition is not read: no offset was
+    committed there. ReconcileError for a partition that the topic does not have.
     """
     there = {(part.topic, part.partition) for part in snapshot.partitions}
     for topic in snapshot.topics:
@@ -164,7 +164,7 @@ def narrowed(snapshot: TopicsSnapshot, *, since: Bounds, until: Bounds) -> Topic
 
 
 def stable_only(snapshot: TopicsSnapshot) -> TopicsSnapshot:
-    """Return the snapshot as one of which only the offsets before the last stable one are asked."""
+    """Return the snapshot with only the offsets before the last stable one requested."""
 
     def bounded(part: PartitionRange) -> PartitionRange:
         asked = part.last_stable if part.asked_end is None else part.asked_end
@@ -180,11 +180,11 @@ def stable_only(snapshot: TopicsSnapshot) -> TopicsSnapshot:
 
 
 def read_snapshot(document: object) -> TopicsSnapshot:
-    """Read a saved snapshot; ReconcileError when it is none."""
+    """Read a saved snapshot; ReconcileError for another document."""
     try:
         if not isinstance(document, Mapping):
             raise TypeError("not an object")
-        # A whole report holds its snapshot as a member.
+        # A whole report has its snapshot as a member.
         content = document.get("snapshot", document)
         if content["version"] != FORMAT_VERSION:
             raise ValueError(f"version {content['version']} is not {FORMAT_VERSION}")
@@ -215,7 +215,7 @@ def _read_partition(document: Mapping[str, object]) -> PartitionRange:
     }
     producers = document.get("open_producers") or ()
     assert isinstance(producers, Sequence)
-    # Reports of earlier versions have no bounds that were asked for.
+    # Reports of earlier versions lack the requested bounds.
     start, end = (document.get(name) for name in ("asked_start", "asked_end"))
     return PartitionRange(
         topic=str(document["topic"]),

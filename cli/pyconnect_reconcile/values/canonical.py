@@ -12,9 +12,9 @@ A value is a *token*, a text. Two values are equal if and only if their tokens a
     bytes      `MARK b HEX`
     array, object   `MARK j JSON`: members sorted, leaves as tokens
 
-JSON texts get there without a parse of their own: numbers and booleans become marked strings by one
-regular expression that steps over the strings of the text. Parsers then lose nothing: every leaf is
-a string. The tests hold a reference in plain Python against this module.
+JSON texts are not parsed for that: one regular expression that steps over the strings of a text
+turns numbers and booleans into marked strings. Parsers then lose nothing: every leaf is a string.
+The tests hold a reference in plain Python against this module.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.values.releases import canonical_json, is_utf8, member_of_first
 
 HASHES = ("first", "second")
-"""Rows as two 64-bit hashes, which pass through exchanges in place of payloads; `first` alone
-buckets rows. Together they have 128 bits, so that different rows are not taken for the same."""
+"""A row as two 64-bit hashes, which pass through exchanges in place of payloads; `first` alone
+buckets rows. Together they have 128 bits, so that different rows do not look equal.
+"""
 SEEDS = (17, 7_046_029_254_386_353_131)
 INTEGRAL: Mapping[str, int] = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _ESCAPED = "\\u0001"
@@ -119,7 +120,7 @@ def _expanded(text: Column) -> Column:
 
 
 def once(value: Column, step: Step) -> Column:
-    """Return what a step makes of a value that is computed once, however often the step uses it."""
+    """Return the result of a step for a value that is computed once, however often it is used."""
     return sql.transform(sql.array(value), step)[0]
 
 
@@ -130,8 +131,8 @@ def _zeros(count: Column) -> Column:
 def with_marked(frame: DataFrame, text: Column, name: str) -> DataFrame:
     """Return the frame with JSON texts whose leaves are tokens; null where that is not possible.
 
-    It is not possible for lone surrogates, bytes that are no UTF-8 and exponents of more than nine
-    digits, which no parser keeps. A text that is not JSON is none afterwards, either.
+    Parsers do not keep lone surrogates, bytes that are not UTF-8, and exponents of more than nine
+    digits: such texts are null. A text that is not JSON does not become JSON.
     """
     return with_steps(frame, [name], [text.cast("string")], [_STEPS])
 
@@ -161,7 +162,7 @@ def _leaves(raw: Column) -> Column:
 
 
 def _readable(raw: Column) -> Column:
-    # Spark's texts may hold any bytes; those that are no UTF-8 are this character by now.
+    # Spark's texts may hold any bytes; those that are not UTF-8 are this character by now.
     return sql.when(~(raw.contains("\ufffd") | raw.rlike(_ENDLESS)), raw)
 
 
@@ -173,8 +174,8 @@ def _quoted(token: str) -> str:
 
 
 def document(marked: Column, member: str = "") -> Column:
-    """Return the canonical JSON of a marked text, or of a member of it; else null."""
-    # Spark does not look behind the end of a value: a text has to reach the mark behind it.
+    """Return the canonical JSON of a marked text, or of a member of it; null if it is not JSON."""
+    # Spark ignores what follows a value: the parse must reach the mark behind the text.
     listed = sql.concat(sql.lit("["), marked, sql.lit(f",{_END_MARK}]"))
     whole = canonical_json(listed)
     found = whole
@@ -185,7 +186,7 @@ def document(marked: Column, member: str = "") -> Column:
 
 
 def typed_document(column: Column, kind: DataType) -> Column:
-    """Return the canonical JSON of a column of a type, as `document` returns that of a text."""
+    """Return the canonical JSON of a column of a type, in the form of `document`."""
     listed = sql.to_json(sql.array(_with_tokens(column, kind)), {"ignoreNullFields": "false"})
 
     def ended(listed: Column) -> Column:
@@ -196,7 +197,7 @@ def typed_document(column: Column, kind: DataType) -> Column:
 
 
 def without_nulls(text: Column) -> Column:
-    """Return canonical JSON without members that are null: structs cannot tell them from absent."""
+    """Return canonical JSON without null members: structs cannot distinguish null from absent."""
     fewer = sql.regexp_replace(text, _NULL_MEMBER, "$1")
     fewer = sql.regexp_replace(fewer, _LAST_COMMA, "$1")
     return sql.when(text.contains(":null"), fewer).otherwise(text)
@@ -205,14 +206,14 @@ def without_nulls(text: Column) -> Column:
 def nested(text: Column) -> Column:
     """Return the token of an array or object whose leaves are tokens.
 
-    A text that Spark does not parse, such as one with a member twice, stays what it is.
+    A text that Spark does not parse, such as one with a repeated member, is not changed.
     """
     found = sql.coalesce(canonical_json(text), text)
     return sql.concat(sql.lit(f"{MARK}j"), found)
 
 
 def _marked(text: Column) -> Column:
-    """Return what `with_marked` makes of a text, for one that is no column of a frame."""
+    """Return the result of `with_marked` for a text that is not a column of a frame."""
     for step in _STEPS:
         text = once(text, step)
     return text
@@ -226,9 +227,9 @@ def nested_text(text: Column) -> Column:
 
 
 def json_text(text: Column) -> Column:
-    """Return the token of what a JSON text is; null of JSON is none of SQL.
+    """Return the token of the value of a JSON text; JSON's null differs from SQL's null.
 
-    A text that is not JSON stays one.
+    A text that is not JSON is a text.
     """
     marked = _marked(text)
     whole = sql.when(document(marked).isNotNull(), marked)
@@ -247,9 +248,9 @@ def with_steps(
 ) -> DataFrame:
     """Return the frame with columns of these names, each after its steps.
 
-    Each step is a column of its own: Spark computes an expression again wherever it is used. No
-    filter above may go below the last one: Spark would write the expressions of all steps into it,
-    each wherever it is used, and the plan would take minutes. It pushes none below a partition id.
+    Each step is a column of its own, as Spark computes an expression again wherever it is used. A
+    filter must not be pushed below the last step: Spark would copy the expressions of all steps
+    into it, and the plan would take minutes. Spark pushes no filter below a partition id.
     """
     frame = frame.withColumns(dict(zip(names, found, strict=True)))
     for number in range(max(map(len, steps), default=0)):
@@ -266,7 +267,7 @@ def with_steps(
 
 
 def token_names(count: int) -> list[str]:
-    """Return the names of the columns with the tokens of so many compared columns."""
+    """Return the names of the columns with the tokens of `count` compared columns."""
     return [f"pyconnect_token_{number}" for number in range(count)]
 
 
@@ -279,7 +280,7 @@ def token(column: Column, kind: DataType) -> Column:
 
 
 def token_steps(column: Column, kind: DataType) -> tuple[Column, list[Step]]:
-    """Return what becomes the token of a column of a type in some steps."""
+    """Return a column, and the steps that make it the token of a column of this type."""
     if isinstance(kind, StructType | ArrayType | MapType):
         shown = sql.to_json(_with_tokens(column, kind), {"ignoreNullFields": "false"})
         text = sql.when(column.isNotNull(), shown)
@@ -325,9 +326,9 @@ def number_token(text: Column) -> Column:
 
 
 def shortest(kind: str, text: Column) -> Column:
-    """Return the text of a float or a double with no more digits than it needs.
+    """Return the text of a float or a double with only the digits that it needs.
 
-    Java has more before version 19, and where one digit is enough.
+    Java before version 19 writes more digits, also where one digit is enough.
     """
     held = text.cast(kind)
     longest, form = (18, "%.15e") if kind == "double" else (10, "%.7e")
@@ -363,7 +364,7 @@ def _with_tokens(column: Column, kind: DataType) -> Column:
 
 
 def _nested_text(text: Column) -> Column:
-    """Return the token of a text; bytes that are no UTF-8 would become one character in JSON."""
+    """Return the token of a text; JSON has one character for all bytes that are not UTF-8."""
     raw = sql.concat(sql.lit(f"{MARK}b"), sql.hex(text.cast("binary")))
     return sql.when(is_utf8(text), text_token(text)).otherwise(raw)
 

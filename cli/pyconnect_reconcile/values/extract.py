@@ -7,8 +7,8 @@ key  key.json:PATH  the key as text, or a member of the JSON key
 text  regex:RE      the value as text, or the first group of a pattern in it
 timestamp           the record's timestamp in ms
 
-A text that is not JSON has no members: none with something behind its value, none with a member
-twice. Parsers find members in such texts, too, and round numbers on the way; `canonical` does not.
+A text that is not JSON has no members, nor has JSON with a repeated member or with more text behind
+its value. Parsers find members in such texts, too, and round numbers; `canonical` does not.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ SEQUENCE_HEADER = "pyconnect.source.seq"
 EPOCH_HEADER = "pyconnect.source.epoch"
 _MEMBER = re.compile(r"json:(?:\$\.)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)")
 _REST = 2**31 - 1
-# Parsers write numbers with points or exponents in another way, and arrays and objects.
+# Parsers change the form of numbers with points or exponents, and of arrays and objects.
 _AS_WRITTEN = r"^[A-Za-z0-9_:/ -]+$"
 
 
 def needs_headers(*extractions: str | None) -> bool:
-    """Return whether one of them looks into headers."""
+    """Return whether one of the extractions needs headers."""
     return any(each is not None and each.startswith("header:") for each in extractions)
 
 
 def with_text(records: DataFrame, name: str, extraction: str) -> DataFrame:
-    """Return the records with an extracted value as text in a column; null where there is none."""
+    """Return the records with an extracted value as text in a column; null without a value."""
     kind, _, path = extraction.partition(":")
     if kind not in JSON_IN:
         return records.withColumn(name, text_of(extraction))
@@ -53,7 +53,7 @@ def with_text(records: DataFrame, name: str, extraction: str) -> DataFrame:
 
 
 def text_of(extraction: str) -> Column:
-    """Return what `with_text` has, except for members of JSON, which are found in steps."""
+    """Return the column of `with_text` for an extraction that is not a member of JSON."""
     check_extraction(extraction)
     kind, _, argument = extraction.partition(":")
     match kind:
@@ -61,12 +61,12 @@ def text_of(extraction: str) -> Column:
             named = sql.filter("headers", lambda header: header["key"] == sql.lit(argument))
             return sql.element_at(named, -1)["value"].cast("string")
         case "avro":
-            # One use of the column: Spark may write what makes it once for each.
+            # The column is used once: Spark may compute its expression for each use.
             return sql.regexp_replace(f"`{extraction}`", f"^{MARK}[sj]?", "")
         case "regex":
             text = sql.col("value").cast("string")
             found = sql.regexp_extract(text, argument, 1)
-            # Java reads one character in place of any bytes that are no UTF-8.
+            # Java reads bytes that are not UTF-8 as one replacement character.
             same = ~found.contains("\ufffd") | is_utf8(text)
             return sql.when((found != "") & same, found)
         case "key":
@@ -86,10 +86,9 @@ def with_texts(
 ) -> DataFrame:
     """Return the records with extracted texts as columns of these names.
 
-    Those in `whole` are expected to be whole numbers and become bigint; a text that is none becomes
-    null. Members of the JSON value itself are read by one parse of it, however many they are.
-    Unless `exact`, they are null in values that are no plain objects, too: one parse with types is
-    quicker than one that loses nothing.
+    Texts in `whole` become bigint; a text that is not a whole number becomes null. One parse reads
+    all members of the JSON value. Unless `exact`, the members of values that are not plain objects
+    are null, too: one parse with types is faster than one that loses nothing.
     """
     members = {
         name: found["name"]
@@ -111,12 +110,12 @@ def with_texts(
         return records.withColumns(columns).drop("marked")
     fields = sorted(members.items(), key=lambda item: item[0] in whole)
     kinds = (f"`{member}` {'BIGINT' if name in whole else 'STRING'}" for name, member in fields)
-    # A text in which Spark finds an object is one without objects inside.
+    # An object that ends at the only `}` of the text has no objects inside.
     ends = text.startswith("{") & (sql.instr(text, "}") == sql.length(text))
     proven = ends & ~text.contains("\\")
     for member in members.values():
         rest = sql.replace(text, sql.lit(f'"{member}"'), sql.lit(""))
-        # The member is there once.
+        # The member must occur only once.
         proven &= sql.octet_length(rest) == sql.octet_length(text) - len(f'"{member}"')
     strict = {"allowSingleQuotes": "false"}
     parsed = sql.from_json(sql.when(proven, text), ", ".join(kinds), strict)
@@ -130,7 +129,7 @@ def with_texts(
 
 
 def _whole_number(text: Column) -> Column:
-    """Return a text as a number; null where it is none, has a fraction or needs over 64 bits."""
+    """Return a text as a number; null for other texts, fractions and numbers of over 64 bits."""
     # A cast alone would cut fractions off.
     return sql.when(text.rlike(r"^\s*[+-]?\d+(\.0*)?\s*$"), text.cast("bigint"))
 

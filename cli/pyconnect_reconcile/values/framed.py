@@ -2,13 +2,13 @@
 
     00 | schema id, 4 bytes big-endian | body
 
-avro         the body as the schema of its id says, decoded by Spark's `from_avro`
+avro         the body in the schema of the id, decoded by Spark's `from_avro`
 json-schema  the body is JSON; the schema is not needed
-protobuf     refused: the registry has texts of schemas, Spark wants compiled ones
+protobuf     refused: the registry has texts of schemas, but Spark needs compiled ones
 
-One pass over the topics finds which schemas there are; each is asked of the registry once, by the
-driver. Values that do not parse are left out and counted by the jobs; what is wrong with a schema
-is a finding of its own.
+One pass over the topics finds the ids of all schemas; the driver asks the registry once for each.
+The jobs leave out and count values that do not parse; a schema that cannot be used is a finding of
+its own.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ class AvroSchemas:
         return {number: f"pyconnect_avro_{number}" for number in self.texts}
 
     def value(self, number: int) -> Column:
-        """Return the value that a schema has decoded; of `_with_decoded`."""
+        """Return the value that a schema decodes, in rows of `_with_decoded`."""
         return sql.col(self.columns[number])[VALUE]
 
     @property
     def is_whole(self) -> Column:
-        """Whether a value was decoded, down to its last byte; of `_with_decoded`."""
+        """Whether some schema decodes a value down to its last byte, in rows of `_with_decoded`."""
         mark = sql.expr(f"X'{MARK.hex()}'")
         marks = (
             sql.coalesce(sql.col(name)[END] == mark, sql.lit(False))
@@ -91,7 +91,7 @@ class AvroSchemas:
         return reduce(lambda one, other: one | other, marks, sql.lit(False))
 
     def member(self, path: str) -> dict[int, tuple[Column, DataType]]:
-        """Return where the schemas that have it hold a member, `a.b` for nested ones; by schema."""
+        """Return the places of a member by schema, `a.b` for nested ones; other schemas lack it."""
         found = {}
         for number, kind in self.types.items():
             column, inside = self.value(number), kind
@@ -106,9 +106,9 @@ class AvroSchemas:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSchemas:
-    """The schemas that values of topics name; a run asks for those of the same topics once.
+    """The schemas that values of topics name, read once per set of topics in a run.
 
-    `registries` are by cluster. `read` returns all records of topics in a cluster: those of a
+    `registries` are by cluster. `read` returns all records of topics in a cluster: the records of a
     sample or a tail may lack a schema that others name.
     """
 
@@ -118,7 +118,7 @@ class TopicSchemas:
     _known: dict[tuple[str, tuple[str, ...]], AvroSchemas] = field(default_factory=dict)
 
     def of(self, topics: Sequence[str], cluster: str) -> AvroSchemas:
-        """Return those that the records of these topics name."""
+        """Return the schemas that the records of these topics name."""
         place = (cluster, tuple(sorted(topics)))
         if place in self._known:
             return self._known[place]
@@ -134,12 +134,12 @@ class TopicSchemas:
         return self._known[place]
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return what is wrong with the schemas that were asked for."""
+        """Return the findings on schemas that cannot be used."""
         return tuple(finding for schemas in self._known.values() for finding in schemas.findings)
 
 
 def _schema_id() -> Column:
-    """Return the id of the schema that a value names; null when it names none."""
+    """Return the id of the schema that a value names; null for a value without one."""
     framed = f"length(value) >= {HEAD_BYTES} AND substring(value, 1, 1) = X'00'"
     return sql.expr(
         f"CASE WHEN {framed} THEN CAST(conv(hex(substring(value, 2, 4)), 16, 10) AS BIGINT) END"
@@ -147,9 +147,9 @@ def _schema_id() -> Column:
 
 
 def avro_schemas(records: DataFrame, registry: SchemaRegistry) -> AvroSchemas:
-    """Read which schemas the records name and ask for each; what cannot be used is a finding.
+    """Read the schemas that the records name; a schema that cannot be used is a finding.
 
-    It is a note: the records that do not parse because of it are counted by the jobs.
+    The finding is a note: the jobs count the records that do not parse because of it.
     """
     counted = (
         records.where("value IS NOT NULL")
@@ -188,7 +188,7 @@ def avro_schemas(records: DataFrame, registry: SchemaRegistry) -> AvroSchemas:
 
 
 def _usable(records: DataFrame, schema: RegisteredSchema | None) -> tuple[str, DataType] | str:
-    """Return Spark's text and type of a schema, or why there is none."""
+    """Return Spark's text and type of a schema, or the reason why it cannot be used."""
     from pyconnect_reconcile.errors import spark_errors_translated
 
     if schema is None:
@@ -219,7 +219,7 @@ def _decoded(text: str) -> Column:
     body = sql.expr(f"concat(substring(value, {HEAD_BYTES + 1}), X'{MARK.hex()}')")
     decoded = from_avro(body, text)
     for name in micro_clocks(text) or ():
-        # As texts: a number of a time of day is one of milliseconds.
+        # A time of day becomes a text: a number would be one of milliseconds.
         moment = sql.timestamp_micros(decoded[VALUE][name])
         clock = sql.date_format(moment, "HH:mm:ss.SSSSSS")
         decoded = decoded.withField(f"{VALUE}.`{name}`", clock)
@@ -227,7 +227,7 @@ def _decoded(text: str) -> Column:
 
 
 def _with_decoded(records: DataFrame, schemas: AvroSchemas) -> DataFrame:
-    """Return the records with a column for each schema, null where the value has another one."""
+    """Return the records with a column for each schema, null for values of other schemas."""
     identified = records.withColumn(SCHEMA_ID, _schema_id())
     return identified.withColumns(
         {
@@ -238,7 +238,7 @@ def _with_decoded(records: DataFrame, schemas: AvroSchemas) -> DataFrame:
 
 
 def _merged(columns: Mapping[int, Column]) -> Column:
-    """Return the column of the schema that a value has; they are of one type."""
+    """Return one column with the texts of all schemas; each row has that of its own schema."""
     chosen = [sql.when(sql.col(SCHEMA_ID) == number, each) for number, each in columns.items()]
     return (sql.coalesce(*chosen) if chosen else sql.lit(None)).cast("string")
 
@@ -246,9 +246,9 @@ def _merged(columns: Mapping[int, Column]) -> Column:
 def framed_content(
     known: TopicSchemas, records: DataFrame, side: TopicSide, columns: Columns, *, all_marked: bool
 ) -> Content:
-    """Return the records and what of their values is compared; JSON as by `json_columns`.
+    """Return the records and the compared part of their values; JSON as in `json_columns`.
 
-    A value without a frame is no JSON, either.
+    A value without a frame does not parse as JSON, either.
     """
     if side.value != AVRO:
         body = sql.expr(f"substring(value, {HEAD_BYTES + 1})")
@@ -283,7 +283,7 @@ def _avro_columns(
         places.append(_merged({number: token(*place) for number, place in found.items()}))
     decoded, content = with_tokens(decoded, places, columns.all)
     wrong = sql.col("value").isNotNull() & ~schemas.is_whole
-    # By schema, the names of fields that are not null and have no column.
+    # The names of fields that are not null and have no column, by schema.
     others: dict[int, Column] = {}
     for number, kind in schemas.types.items():
         names = kind.names if columns.closed and isinstance(kind, StructType) else []
@@ -317,10 +317,10 @@ def with_avro_members(
     topics: Sequence[str],
     cluster: str,
 ) -> DataFrame:
-    """Return the records with the tokens of each `avro:PATH` that is asked of these topics.
+    """Return the records with the tokens of each `avro:PATH` that the spec asks for.
 
-    They are null where a value does not parse, or its schema has no such member. Bytes and times
-    are texts, decimals have the zeros of their scale.
+    A token is null if the value does not parse, or its schema lacks the member. Bytes and times are
+    texts, decimals keep the zeros of their scale.
     """
     if not asked:
         return records
@@ -334,7 +334,7 @@ def with_avro_members(
             case StructType() | ArrayType() | MapType():
                 return token(column, kind)
             case DoubleType() | FloatType():
-                # As texts large ones have an exponent.
+                # Texts of large floating-point numbers have an exponent.
                 whole = column.cast("bigint")
                 text = sql.when(whole.cast(kind) == column, whole.cast("string")).otherwise(text)
         return sql.concat(sql.lit(TOKEN), text) if isinstance(kind, NumericType) else text

@@ -1,8 +1,8 @@
-"""The kinds of columns: tokens (`canonical`) of what JSON has in place of a column's own values.
+"""The kinds of columns: tokens (`canonical`) of the forms that JSON has for a column's values.
 
 JSON has no instants, dates, times and bytes: it writes texts or numbers, and JsonConverter writes
-decimals as the Base64 of their digits in two's complement. Next to a column of such a kind they are
-read, strictly. What is not of the kind stays as it is, and is equal to none that is.
+decimals as the Base64 of their digits in two's complement. Next to a column of such a kind these
+forms are read strictly. A value that is not of the kind is not changed, and equals no value of it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from pyconnect_reconcile.values.releases import canonical_json
 
 NUMBER_TYPES = re.compile(r"(tiny|small|big)?int|float|double|decimal.*|numeric|number")
 _UNITS = {"timestamp_ms": 3, "timestamp_s": 6, "timestamp_us": 0, "timestamp": 3}
-# `$` would match before a line end, too: such a text is another one.
+# `$` would also match before a line end.
 _ISO = r"^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6}0*)?)?(?:Z|[+-]\d\d:\d\d)?)?\z"
 CLOCK = r"^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?\z"
 _SIX = "[A-Za-z0-9+/]"
-# Without bits behind the last byte: two texts would be one value.
+# Bits behind the last byte must be zero: otherwise two texts would be one value.
 _BASE64 = rf"^(?:{_SIX}{{4}})*(?:{_SIX}[AQgw]==|{_SIX}{{2}}[AEIMQUYcgkosw048]=)?\z"
 _PLAIN_NUMBER = r"^(?:-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,9})?|NaN|-?Infinity)\z"
 _REST = 2**31 - 1
@@ -48,9 +48,9 @@ _BYTES_OF_38_DIGITS, _PART = 15, 10**9
 class Compared:
     """One column that is compared.
 
-    `kind` is its type: that of the rule, else that of the side that has types. `untyped` is a
+    `kind` is its type: the rule's, else that of the side that has types. `untyped` is a
     column of texts that may stand for numbers (CSV). `held` is the type of the sink's own column.
-    `nested` is the type of arrays and objects with leaves that JSON has not, such as instants;
+    `nested` is the type of arrays and objects with leaves that JSON lacks, such as instants;
     `base64`: decimals in them are Base64.
     """
 
@@ -94,9 +94,9 @@ def is_held(found: Column, held: str) -> Column:
 
 
 def kind_steps(column: Compared) -> list[Step]:
-    """Return the steps from a member's or a column's token to that in a column of this kind.
+    """Return the steps from a member's or a column's token to its token in this kind of column.
 
-    It stays as it is where it is not of the kind: then it is equal to none that is.
+    A token that is not of the kind is not changed: then it equals no token of the kind.
     """
     kind = column.kind
     steps: list[Step] = [with_nested]
@@ -116,7 +116,7 @@ def kind_steps(column: Compared) -> list[Step]:
         def with_read_leaves(found: Column) -> Column:
             text = canonical.without_nulls(found.substr(3, _REST))
             parsed = sql.from_json(text, _with_texts(nested_type))
-            # A value that has more than the type, or another form, stays as it is.
+            # A value with more members than the type, or in another form, is not changed.
             same = canonical_json(sql.to_json(parsed)) == text
             read = nested(sql.to_json(_read(parsed, nested_type, column.base64)))
             return sql.when(found.startswith(f"{MARK}j") & same, read).otherwise(found)
@@ -126,7 +126,7 @@ def kind_steps(column: Compared) -> list[Step]:
 
 
 def _leaf_steps(kind: str) -> list[Step]:
-    """Return the step that reads what JSON has in place of a value of a kind."""
+    """Return the step that reads JSON's form of a value of a kind; empty if none is needed."""
 
     def instant(value: Column) -> Column:
         micros = sql.concat(value, sql.lit("0" * _UNITS[kind])).substr(2, _REST)
@@ -169,7 +169,7 @@ def _leaf_kind(kind: DataType) -> str:
 
 
 def _with_texts(kind: DataType) -> DataType:
-    """Return a type with texts as its leaves; names are those in a marked text."""
+    """Return a type with texts as its leaves; its names are those in a marked text."""
     match kind:
         case StructType():
             return StructType(
@@ -202,7 +202,7 @@ def _read(value: Column, kind: DataType, base64: bool) -> Column:
 
 
 def of_base64(found: Column, scale: int) -> Column:
-    """Return the token of a decimal whose digits are in Base64; a number stays what it is."""
+    """Return the token of a decimal whose digits are in Base64; a number is not changed."""
     number = sql.unbase64(found)
     short = sql.length(number) <= _BYTES_OF_38_DIGITS
 
@@ -215,7 +215,7 @@ def of_base64(found: Column, scale: int) -> Column:
     digits = sql.aggregate(
         rest, signed, lambda total, index: (total * 256 + byte(index)).cast("decimal(38,0)")
     )
-    # Spark's numbers end at 38 digits.
+    # Spark's numbers have at most 38 digits.
     whole = sql.when(short, digits.cast("string")).otherwise(_long_number(number))
     written = sql.concat(whole, sql.lit(f"E{-scale}"))
     token = canonical.once(written, canonical.number_token)
@@ -237,7 +237,7 @@ def clock(value: Column) -> Column:
 
 
 def of_untyped(kind: str, value: Column) -> Column:
-    """Return one token for what texts of this kind stand for and what is of the kind."""
+    """Return the same token for a value of this kind and for a text that stands for it."""
     if NUMBER_TYPES.fullmatch(kind):
         digits = sql.regexp_replace(value, "^(-?)0+(?=[0-9])", "$1")
         number = canonical.number_token(digits)
@@ -262,7 +262,7 @@ def _long_number(number: Column) -> Column:
 
     def with_byte(parts: Column, index: Column) -> Column:
         found = sql.conv(sql.hex(number.substr(index, sql.lit(1))), 16, 10).cast("bigint")
-        # A negative number is the complement of what is one less than its opposite.
+        # Two's complement: all bits inverted, plus one at the last byte.
         last = sql.when(index == sql.length(number), 1).otherwise(0)
         added = sql.when(negative, 255 - found + last).otherwise(found)
         start = sql.struct(empty.alias("parts"), added.alias("carry"))

@@ -1,20 +1,21 @@
 """The compared part of values, as columns of Spark: documents as a whole, or tokens of columns.
 
-A side is its content, columns of texts (`canonical` says which), and what does not parse. A value
-that does not parse is compared by its bytes. The last column, `rest`, is null where the columns
-before it say all: else it holds bytes that do not parse, or the fields that have no column.
+A side has columns of texts (`canonical` describes them) as its content. A value that does not parse
+is compared by its bytes. The last column, `rest`, is null if the other columns hold everything:
+otherwise it has the bytes that do not parse, or the names of fields that have no column.
 
-A parse that loses nothing is dear. Most values need none (`FlatObjects`): objects whose members are
-in the order of the first one, each at most once, with texts, plain numbers, booleans and nulls. One
-regular expression matches only such texts as a whole and leaves one part for each member:
+A parse that loses nothing is slow. Most values do not need it (`FlatObjects`): objects whose
+members are in the order of the first one, each at most once, with texts, plain numbers, booleans
+and nulls. One regular expression matches only such texts as a whole and leaves one part for each
+member:
 
     "TEXT     a text, with its escapes
     -1.5      a number as in its token: 1.50 and 1.0 lose their zeros, and -0 does not match
     t  f      a boolean
     (empty)   null, or no such member
 
-Numbers with exponents or hundreds of digits, surrogates, arrays, objects, members twice or in
-another order, and what is not JSON do not match: such values are for the parsers.
+Numbers with exponents or hundreds of digits, surrogates, arrays, objects, repeated members or
+another order, and texts that are not JSON do not match: parsers read such values.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from pyconnect_reconcile.values.canonical import Step, member_name, text_token
 from pyconnect_reconcile.values.kinds import Compared, is_held, kind_steps, of_untyped
 from pyconnect_reconcile.values.releases import is_utf8
 
-# The expression is matched by recursion over its members.
+# Matching recurses over the members of the expression.
 MOST_FLAT = 200
 SAMPLE = 10
 _PARTS = "pyconnect_parts_"
@@ -57,9 +58,9 @@ _REST = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlatObjects:
-    """The members that such objects among the values of a frame may have, in order.
+    """The members, in order, that flat objects among the values of a frame may have.
 
-    `parts` is the column with what their values are cut into.
+    `parts` is the column with the parts of their values.
     """
 
     names: Sequence[str] = ()
@@ -67,13 +68,13 @@ class FlatObjects:
 
     @property
     def holds(self) -> Column:
-        """Whether a value is such an object."""
+        """Whether a value is a flat object."""
         if not self.names:
             return sql.lit(False)
         return sql.coalesce(sql.col(self.parts)[0] == "", sql.lit(False))
 
     def token(self, name: str) -> Column:
-        """Return the token of a member of such an object."""
+        """Return the token of a member of a flat object."""
         if name not in self.names:
             return sql.lit(None).cast("string")
         part = sql.col(self.parts)[self.names.index(name) + 1]
@@ -92,11 +93,11 @@ class FlatObjects:
 def with_flat_objects(
     frame: DataFrame, known: Sequence[str], *, closed: bool, of: str = "value", within: str = ""
 ) -> tuple[DataFrame, FlatObjects]:
-    """Return the frame with what `FlatObjects` needs of the column `of`.
+    """Return the frame with the parts of flat objects in the column `of`.
 
-    An object among the first values shows the order of members. Others than `known` are left out of
-    the objects, or with `closed` an object that has one is for the parsers. `within` is the last of
-    two members in which the object is; all that is before it has to be the same then.
+    An object among the first values shows the order of members. Members other than `known` are left
+    out; with `closed` an object that has one is parsed instead. `within` is the last of
+    two members and has the object; the text before it must then be equal in all values.
     """
     text, parts = sql.col(of).cast("string"), f"{_PARTS}{of}"
     sample = frame.where(sql.col(of).isNotNull()).select(text).limit(SAMPLE).collect()
@@ -116,8 +117,7 @@ def with_flat_objects(
     pattern = rf"\A{before}\{{{space}{''.join(members)}\}}{after}{space}\z"
     groups = range(1, _GROUPS * len(names) + 1)
     replaced = "".join(f"{_CUT if n % _GROUPS == 1 else ''}${n}" for n in groups)
-    # Spark's texts may hold any bytes. A character that stands for those that are no UTF-8 is for
-    # the parsers, too.
+    # Spark's texts may hold any bytes. A text with the replacement character is parsed instead.
     is_text = is_utf8(text) & ~text.contains("\ufffd")
     cut = sql.split(sql.regexp_replace(text, pattern, replaced), _CUT)
     frame = frame.withColumn(parts, sql.when(text.startswith("{") & is_text, cut))
@@ -125,7 +125,7 @@ def with_flat_objects(
 
 
 def _members(text: str) -> list[tuple[str, object]]:
-    """Return the members of an object; in them arrays and objects are lists. Nothing of others."""
+    """Return the members of an object, with arrays and objects as lists; empty for other texts."""
     try:
         return list(json.loads(text, object_pairs_hook=list))
     except (ValueError, RecursionError):
@@ -135,14 +135,14 @@ def _members(text: str) -> list[tuple[str, object]]:
 def _in_order(
     members: Sequence[tuple[str, object]], known: Sequence[str], *, closed: bool
 ) -> list[str]:
-    """Return the members of an object, with known ones that it lacks behind those before them."""
+    """Return the names of an object's members; known ones that it lacks follow the ones before."""
     if not members or any(isinstance(value, list) for _, value in members):
         return []
     names = [name for name, _ in members if not closed or name in known]
     for before, name in pairwise(["", *known]):
         if name not in names:
             names.insert(names.index(before) + 1 if before in names else 0, name)
-    # A name that is written with escapes is not found.
+    # A name that is written with escapes does not match.
     return [
         name for name in dict.fromkeys(names) if json.dumps(name, ensure_ascii=False)[1:-1] == name
     ]
@@ -168,7 +168,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """The rows of a side with what is compared of them.
+    """The rows of a side with their compared columns.
 
     `unheld` are the names of fields whose values the sink's columns cannot hold.
     """
@@ -189,8 +189,8 @@ def whole_values(frame: DataFrame, form: str) -> Content:
 
 
 def documents(frame: DataFrame, document: Column) -> Content:
-    """Return documents, and the bytes of values that have none."""
-    # In a column of its own: in each place that uses it, a plan would hold all of it again.
+    """Return rows with their documents, or the bytes of values without a document."""
+    # As a column of its own: otherwise a plan would repeat its expression at each use.
     document, frame = sql.col(PARSED), frame.withColumn(PARSED, document)
     wrong = sql.col("value").isNotNull() & document.isNull()
     content = [document, sql.when(wrong, sql.col("value"))]
@@ -202,7 +202,7 @@ def json_columns(
 ) -> Content:
     """Return the columns of JSON objects, which are parsed once.
 
-    Flat objects are not parsed, nor in MARKED unless `all_marked`.
+    Flat objects are neither parsed nor in MARKED, unless `all_marked`.
     """
     flat = FlatObjects()
     if form != "connect-json" and not all_marked:
@@ -279,7 +279,7 @@ def member_kinds(frame: DataFrame) -> dict[str, frozenset[str]]:
 
 
 def fields_without_column(columns: Columns) -> Column:
-    """Return the names of fields that are not null and have no column, as a text; else null."""
+    """Return the names of fields that are not null and have no column, as a text; null for none."""
     known = sql.array(*(sql.lit(member_name(path)) for path in columns.known))
     more = sql.size(sql.array_except(sql.col(KEYS), known)) > 0
     fields = sql.from_json(sql.col(MARKED), "MAP<STRING, STRING>")
@@ -293,7 +293,7 @@ def fields_without_column(columns: Columns) -> Column:
 
 
 def objects(marked: Column, names: Sequence[str]) -> Column:
-    """Parse JSON objects, as the first of two in a list: what is behind them would be ignored."""
+    """Parse JSON objects, each as the first of a list of two: parsers ignore text behind one."""
     fields = [StructField(member_name(name), StringType()) for name in names]
     kind = ArrayType(StructType([*fields, StructField(END, StringType())]))
     end = ',{"\\u0001end":""}]'
@@ -307,13 +307,13 @@ def first_object(parsed: Column) -> Column:
 
 
 def typed_columns(frame: DataFrame, columns: Columns) -> Content:
-    """Return the columns of rows that have types."""
+    """Return the compared columns of rows that have types."""
     frame, tokens = with_column_tokens(frame, columns.all)
     return column_content(frame, tokens)
 
 
 def column_content(frame: DataFrame, tokens: Sequence[Column]) -> Content:
-    """Return rows that have types with these tokens, and the bytes of those that do not parse."""
+    """Return rows that have types with these tokens, and the bytes of rows that do not parse."""
     rest = sql.col(CORRUPT) if CORRUPT in frame.columns else sql.lit(None)
     columns = [*tokens, rest.cast("binary")]
     return Content(frame=frame, columns=columns, unparsable=rest.isNotNull())
@@ -322,14 +322,14 @@ def column_content(frame: DataFrame, tokens: Sequence[Column]) -> Content:
 def with_column_tokens(
     frame: DataFrame, columns: Sequence[Compared]
 ) -> tuple[DataFrame, list[Column]]:
-    """Return the frame with the tokens of its columns."""
+    """Return the frame with a column for each token, and these columns."""
     found = [declared_steps(frame, each.rule.name) for each in columns]
     texts, steps = [each for each, _ in found], [before for _, before in found]
     return with_tokens(frame, texts, columns, before=steps)
 
 
 def declared_steps(frame: DataFrame, name: str) -> tuple[Column, list[Step]]:
-    """Return a column and the steps to its token, for the type that its database has declared."""
+    """Return a column and the steps to its token, by the type that its database declares."""
     column, kind = field_of(frame, name)
     match held_type(frame, name):
         case "numeric":
@@ -340,7 +340,7 @@ def declared_steps(frame: DataFrame, name: str) -> tuple[Column, list[Step]]:
 
 
 def held_type(frame: DataFrame, name: str) -> str:
-    """Return the type of a column: that of the database where Spark lacks it."""
+    """Return the type of a column; the database's type if Spark lacks it."""
     metadata = frame.schema[name].metadata if name in frame.schema.names else {}
     return str(metadata.get(HELD) or field_of(frame, name)[1].simpleString())
 
@@ -354,7 +354,7 @@ def with_tokens(
 ) -> tuple[DataFrame, list[Column]]:
     """Return the frame with a column of tokens for each compared column, and these columns.
 
-    `before` are steps that make tokens of what was found in rows, which may have own ones (TOKENS).
+    `before` are steps that make tokens of row values; rows may already have tokens (TOKENS).
     """
     names = canonical.token_names(len(columns))
     has_own = before is not None and TOKENS in frame.columns
@@ -368,7 +368,7 @@ def with_tokens(
 
 
 def field_of(frame: DataFrame, name: str) -> tuple[Column, DataType]:
-    """Return a column by its whole name, else by a path, and its type; ReconcileError without."""
+    """Return a column, by its whole name or by a path, and its type; else ReconcileError."""
     schema = frame.schema
     if name in schema.names:
         return sql.col(quoted(name)), schema[name].dataType

@@ -1,7 +1,7 @@
-"""Functions of values that Spark's releases do not have in common.
+"""Functions of values that differ between Spark's releases.
 
-Spark 3.5 has no type for JSON: `canonical` brings JSON into the form of Spark 4 in plain Python. It
-is shipped to executors by value, so it uses the standard library alone.
+Spark 3.5 has no type for JSON: `canonical` writes JSON in the form of Spark 4 in plain Python.
+Spark ships it to executors by value, so it uses the standard library alone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sql
 
 IS_3 = pyspark.__version__.startswith("3.")
-"""Whether this is Spark 3.5, the only line before 4.0 that audits run on."""
+"""Whether this is Spark 3.5, the only supported line before 4.0."""
 
 
 def canonical_json(text: Column) -> Column:
@@ -26,7 +26,7 @@ def canonical_json(text: Column) -> Column:
 
 
 def member_of_first(text: Column, member: str) -> Column:
-    """Return a member of the first element of a JSON array, as `canonical_json` does."""
+    """Return a member of the first element of a JSON array, in the form of `canonical_json`."""
     if IS_3:
         return _in_python()(text, sql.lit(member))
     parsed = sql.try_parse_json(text)
@@ -42,7 +42,7 @@ def _in_python() -> Callable[..., Column]:
 
 
 def is_utf8(text: Column) -> Column:
-    """Return whether a text, which may hold any bytes in Spark, is one of UTF-8."""
+    """Return whether a text, which may hold any bytes in Spark, is valid UTF-8."""
     if not IS_3:
         return sql.is_valid_utf8(text)
     held = text.cast("binary")
@@ -50,7 +50,7 @@ def is_utf8(text: Column) -> Column:
 
 
 def from_avro(body: Column, schema: str) -> Column:
-    """Return what an Avro schema decodes; null where it cannot."""
+    """Return the value that an Avro schema decodes; null if it cannot."""
     if IS_3:
         from pyspark.sql.avro.functions import from_avro as decoded
 
@@ -60,10 +60,10 @@ def from_avro(body: Column, schema: str) -> Column:
 
 
 def canonical(text: str | None, member: str | None = None) -> str | None:
-    """Return JSON with sorted members and without spaces, as Spark 4 writes a parsed JSON.
+    """Return JSON with sorted members and without spaces, as Spark 4 writes parsed JSON.
 
-    With `member`, that member of the first element. None for what is not JSON, has a member twice,
-    or lacks the member.
+    With `member`, return that member of the first element. None for a text that is not JSON,
+    repeats a member, or lacks the member.
     """
 
     def once_each(members: list[tuple[str, object]]) -> dict[str, object]:

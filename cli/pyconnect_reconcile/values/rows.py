@@ -1,8 +1,8 @@
 """Records as rows of a table, as columns of Spark: the rows that a connector makes of records.
 
 JsonConverter writes some types of Connect as other JSON: bytes and decimals as Base64, times as
-numbers. The schemas beside the values say which fields these are; without them the table's types
-say it. Each column of both sides becomes a token (`canonical`) of one kind:
+numbers. The schemas beside the values name the types of these fields; without schemas the table's
+types are used. Each column of both sides becomes a token (`canonical`) of one kind:
 
     decimal, numbers   the exact number
     timestamp          an instant: Connect keeps milliseconds
@@ -65,7 +65,7 @@ TYPES_OF_TEXTS: Mapping[str | None, str] = {
     **dict.fromkeys(INTEGERS, "number"),
     **{name: name for name in (FLOAT32, DOUBLE, "boolean")},
 }
-"""Types in which fields are compared with a column of texts, which may write numbers otherwise."""
+"""The kinds in which fields are compared with texts, which may write numbers in other forms."""
 NESTED = frozenset({"array", "map", "struct"})
 MOST_SEEN = 10_000
 _FIELD = "type: STRING, name: STRING, parameters: STRUCT<scale: STRING>"
@@ -86,9 +86,9 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
-    """The fields of a topic's values or keys; `single`: they have no fields.
+    """The fields of a topic's values or keys; `single`: the type of a value without fields.
 
-    `mixed` are those of which schemas of the topic say different things; None: what `single` is.
+    `mixed` are the fields for which the topic's schemas differ; None stands for `single`.
     """
 
     form: str = TEXT
@@ -99,7 +99,7 @@ class Fields:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowColumn:
-    """One column of the table: where records have it, and the form in which it is compared.
+    """One column of the table: its place in records, and the form in which it is compared.
 
     `encoded` is the scale of decimals in Base64, None for other values.
     """
@@ -116,7 +116,7 @@ class RowColumn:
 
     @property
     def held(self) -> Compared:
-        """The column with what it holds; None: texts stand for values of other types."""
+        """The column with the type that it holds; None for texts that stand for other types."""
         if self.kind == "boolean" and self.compared.held in INTEGRAL:
             # MariaDB's BOOLEAN is a number of one byte.
             return replace(self.compared, held="boolean")
@@ -135,7 +135,7 @@ class RowColumn:
 class RowPlan:
     """The comparison of records and rows; `left_out`: columns without a comparable form.
 
-    With `closed` a field of the value that has no column is a difference. With `writes` the table
+    With `closed` a field of the value without a column is a difference. With `writes` the table
     is a sink's, whose instants are no more exact than those of records.
     """
 
@@ -147,7 +147,7 @@ class RowPlan:
     writes: bool = True
 
     def key_columns(self, columns: Sequence[Column]) -> list[Column]:
-        """Return those of the key, of columns in the order of the plan and others behind them."""
+        """Return the key's columns; `columns` have the order of the plan, then others."""
         named = dict(zip((column.name for column in self.columns), columns, strict=False))
         missing = [name for name in self.keys if name not in named]
         if missing or not self.keys:
@@ -162,10 +162,10 @@ class RowPlan:
 def row_plan(
     records: DataFrame, rule: RowRule, table: Columns, *, writes: bool, flat: bool = False
 ) -> RowPlan:
-    """Look at a topic's records and plan their compare with a table of these columns.
+    """Plan, from a topic's records, their comparison with a table of these columns.
 
-    With `writes` the table is a sink's: decimals of JSON without schemas are numbers then. With
-    `flat` fields that are nested are not compared: CSV has no form of its own for them.
+    With `writes` the table is a sink's: decimals of JSON without schemas are then numbers. With
+    `flat` nested fields are not compared: CSV has no form of its own for them.
     """
     contents = contents_of(records, rule)
     value, key = contents[VALUE], contents[KEY]
@@ -224,7 +224,8 @@ def _planned(compared: Compared, of: str, known: Field, *, numeric: bool) -> Row
         case "Timestamp" | "Date" | "Time" as logical:
             kind = logical.lower()
         case None if known.type == FLOAT32 and kind == "double":
-            # Its digits in JSON are fewer than those of the double that a database makes of it.
+            # The float's digits in JSON are fewer than those of the double that a database makes of
+            # it.
             kind = "float"
         case None if kind == "string" and known.type in TYPES_OF_TEXTS:
             kind = TYPES_OF_TEXTS[known.type]
@@ -241,10 +242,10 @@ def _planned(compared: Compared, of: str, known: Field, *, numeric: bool) -> Row
 
 
 def contents_of(records: DataFrame, rule: RowRule) -> Mapping[str, Fields]:
-    """Return what values and keys are made of: one record shows the form, all show the fields.
+    """Return the fields of values and keys: one record shows the form, all show the fields.
 
-    Values that are in one column as a whole are texts, and keys matter where columns come from
-    them: records are read for no more than that.
+    Records are read only if needed: whole values in one column are texts, and keys matter only if
+    columns come from them.
     """
     contents = {name: Fields(single=Field()) for name in (VALUE, KEY)}
     asked = [name for name, has in ((VALUE, rule.whole is None), (KEY, rule.of == KEY)) if has]
@@ -284,7 +285,7 @@ def contents_of(records: DataFrame, rule: RowRule) -> Mapping[str, Fields]:
 
 
 def _seen(name: str, form: str) -> Column:
-    """Return what a value shows, as a list: its schema as JSON, or its members with their kinds."""
+    """Return as a list the JSON schema of a value, or its members with their kinds."""
 
     def with_kind(member: Column) -> Column:
         kind = sql.when(member["value"].rlike(r"^[\[{]"), "n").otherwise("-")
@@ -305,7 +306,7 @@ def _seen(name: str, form: str) -> Column:
 def _content(form: str, seen: Iterable[str]) -> Fields:
     fields: dict[str, Field] = {}
     if form == JSON:
-        # "n" sorts behind "-": a field that is nested once is nested.
+        # "n" sorts behind "-": one nested value makes a field nested.
         for member in sorted(seen):
             fields[member[1:]] = Field(type="struct" if member[0] == "n" else None)
         return Fields(form=form, fields=fields, single=None if fields else Field())
@@ -329,7 +330,7 @@ def _field(schema: Mapping[str, Any]) -> Field:
     name, scale = schema.get("name", ""), schema.get("parameters", {}).get("scale")
     kind = schema.get("type")
     return Field(
-        # Numbers without a fraction are the same ones in each length.
+        # All lengths of integers have the same numbers.
         type="int64" if kind in INTEGERS else kind,
         logical=name.removeprefix(_LOGICAL) if name.startswith(_LOGICAL) else None,
         scale=None if scale is None else int(scale),
@@ -337,7 +338,7 @@ def _field(schema: Mapping[str, Any]) -> Field:
 
 
 def record_content(records: DataFrame, plan: RowPlan) -> Content:
-    """Return the records with the plan's columns, and which do not parse."""
+    """Return the records with the plan's columns, and whether they parse."""
     wrong = sql.lit(False)
     others = sql.lit(None).cast("string")
     value = plan.contents[VALUE]
@@ -359,7 +360,7 @@ def record_content(records: DataFrame, plan: RowPlan) -> Content:
     records, tokens = with_tokens(records, [each for each, _ in found], [each for _, each in found])
     rest = sql.when(wrong, sql.col("value")).otherwise(others.cast("binary"))
     if value.single is None:
-        # A record without a value is no row of nulls.
+        # A record without a value must differ from a row of nulls.
         rest = sql.when(sql.col("value").isNull(), sql.lit(b"null")).otherwise(rest)
     compared = Columns(all=tuple(column.held for column in plan.columns))
     return Content(
@@ -371,7 +372,7 @@ def record_content(records: DataFrame, plan: RowPlan) -> Content:
 
 
 def _with_members(records: DataFrame, of: str, content: Fields, named: Sequence[str]) -> DataFrame:
-    """Return the records with what a key or a value holds: members as tokens, or one token."""
+    """Return the records with the members of a key or a value as tokens, or with one token."""
     text, parsed = sql.col(of).cast("string"), _PARSED[of]
     if content.form == TEXT:
         return records.withColumn(parsed, text_token(text))
@@ -397,7 +398,7 @@ def _with_members(records: DataFrame, of: str, content: Fields, named: Sequence[
 
 
 def _of_record(column: RowColumn, plan: RowPlan) -> tuple[Column, Compared]:
-    """Return what a record has for a column, and what it is then."""
+    """Return a record's value for a column, and the column as it is compared."""
     as_it_is = replace(column.converted, kind="string")
     if column.of not in _PARSED:
         found = sql.col(column.of)
@@ -407,7 +408,7 @@ def _of_record(column: RowColumn, plan: RowPlan) -> tuple[Column, Compared]:
     if plan.contents[column.of].single is None:
         found = found[member_name(column.name)]
     if column.field.type in {FLOAT32, DOUBLE}:
-        # JSON has no such numbers: JsonConverter writes their names.
+        # JSON lacks these numbers: JsonConverter writes their names.
         is_name = found.isin("NaN", "Infinity", "-Infinity")
         found = sql.when(is_name, sql.concat(sql.lit(MARK), found)).otherwise(found)
     digits = found.substr(2, 2**31 - 1)

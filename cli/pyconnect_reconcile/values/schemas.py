@@ -1,18 +1,18 @@
 """Schemas of a registry, asked by id, and Avro schemas with which Spark reads topics and files.
 
-A properties file holds what access needs, in the names of Confluent's converters, without prefix:
+A properties file has the credentials, in the names of Confluent's converters, without prefix:
 `basic.auth.user.info`, `bearer.auth.token`, `schema.registry.ssl.truststore.location` (PEM),
 `schema.registry.ssl.keystore.location` (PEM with certificate and key) and
-`schema.registry.ssl.key.password`. It reaches no executor and no report.
+`schema.registry.ssl.key.password`. They reach no executor and no report.
 
 A value of a topic is read as a record of two fields (`framed_schema`): the value, and a mark that
 the reader has put behind it. Avro writes the fields of a record one after the other and nothing
-else, so the bytes are the value's own. Where the mark does not come out as it was put in, the value
-was no value of that schema: too long, too short, or something else. `from_avro` alone says nothing
-of what follows.
+else, so the bytes are the value's own. If the mark does not come out unchanged, the bytes were not
+a value of that schema: too long, too short, or something else. `from_avro` alone does not report
+bytes that follow a value.
 
-Files are read with one schema of all of them (`reader_schema`). Spark takes the schema of one file
-otherwise, and leaves out the fields that only others have.
+Files are read with one schema of all of them (`reader_schema`). Otherwise Spark takes the schema of
+one file, and leaves out the fields that only others have.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _USER = re.compile(r"//[^/@]*@")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredSchema:
-    """A schema: `kind` is AVRO, JSON or PROTOBUF; `references` are the texts of what it uses."""
+    """A schema: `kind` is AVRO, JSON or PROTOBUF; `references` are texts of schemas it uses."""
 
     kind: str
     text: str
@@ -48,14 +48,14 @@ class RegisteredSchema:
 
 
 class SchemaRegistry:
-    """Asks one registry; use it in a `with` block, by `open_registry`."""
+    """The client of one registry; `open_registry` opens it for a block."""
 
     def __init__(self, client: object, urls: tuple[str, ...]) -> None:
         self._client = client
         self._urls = urls
 
     def schema(self, schema_id: int) -> RegisteredSchema | None:
-        """Return a schema with all it refers to, None when the registry does not know it.
+        """Return a schema with all schemas that it uses, None when the registry does not have it.
 
         Raises ReconcileError when the registry does not answer, or refuses.
         """
@@ -69,7 +69,7 @@ class SchemaRegistry:
         )
 
     def _referred(self, document: Mapping[str, object]) -> Iterator[str]:
-        """Yield the schemas that a schema refers to, what they refer to first."""
+        """Yield the schemas that a schema refers to, each after its own references."""
         references = document.get("references") or []
         assert isinstance(references, list)
         for reference in references:
@@ -109,7 +109,7 @@ class SchemaRegistry:
 
 @contextmanager
 def open_registry(settings: Registry) -> Iterator[SchemaRegistry]:
-    """Connect with a registry for the block."""
+    """Yield a client of a registry; it is closed when the block ends."""
     import httpx
 
     properties = read_properties(settings.properties)
@@ -134,12 +134,12 @@ def open_registry(settings: Registry) -> Iterator[SchemaRegistry]:
 
 
 def _shown(url: str) -> str:
-    """Return an address without the user and password that it may hold."""
+    """Return an address without user and password."""
     return _USER.sub("//", url)
 
 
 MARK = bytes.fromhex("1d5e0ff1c3b7a942")
-# Connect's decimals say 64 where they do not know; the bytes are the same whatever it says.
+# Connect's decimals declare 64 digits if unknown; the bytes do not depend on the number.
 MOST_DIGITS = 38
 VALUE, END = "value", "end"
 MICROS = "time-micros"
@@ -148,9 +148,9 @@ Json = object
 READER_SCHEMA = "avroSchema"
 """Spark's option with the schema as JSON."""
 UNIT = "pyconnect.unit"
-"""The member of a type that says of what a number is the time of day: `ms` or `us`."""
+"""The member of a type with the unit of its times of day: `ms` or `us`."""
 _UNITS = {"time-millis": "ms", "time-micros": "us"}
-# Documentation, defaults and what Connect's converter adds do not change how a value is read.
+# Other members, such as documentation and defaults, do not change how a value is read.
 _READ = frozenset(
     {"type", "name", "namespace", "fields", "items", "values", "symbols", "size", "logicalType"}
     | {"precision", "scale"}
@@ -158,9 +158,9 @@ _READ = frozenset(
 
 
 def framed_schema(text: str, references: Sequence[str] = ()) -> str:
-    """Return the schema of value and mark, with the schemas it refers to written into it.
+    """Return the schema of value and mark, with its references inlined.
 
-    Raises ValueError when a text is no JSON.
+    Raises ValueError when a text is not JSON.
     """
     known: dict[str, Json] = {}
     for reference in references:
@@ -172,9 +172,9 @@ def framed_schema(text: str, references: Sequence[str] = ()) -> str:
 
 
 def micro_clocks(framed: str) -> list[str] | None:
-    """Return the fields of the value that are times of day in microseconds; `framed_schema` text.
+    """Return the value's fields that are times of day in microseconds; `framed` as `framed_schema`.
 
-    Spark reads them as plain numbers. None: such times are elsewhere in the value.
+    Spark reads them as plain numbers. None: the value has such times in other places.
     """
     value = json.loads(framed)["fields"][0]["type"]
     fields = value.get("fields", ()) if isinstance(value, dict) else ()
@@ -195,7 +195,7 @@ def _full_name(schema: Mapping[str, Json], namespace: str) -> tuple[str, str]:
 
 
 def _collect(schema: Json, namespace: str, known: dict[str, Json]) -> None:
-    """Note every named type that a schema defines, with its namespace written out."""
+    """Add every named type that a schema defines to `known`, with its full namespace."""
     if isinstance(schema, list):
         for branch in schema:
             _collect(branch, namespace, known)
@@ -247,9 +247,9 @@ def _inlined(schema: Json, namespace: str, known: Mapping[str, Json], defined: s
 
 
 def reader_schema(paths: Sequence[str], given: str | None) -> str:
-    """Return the schema of the records of all files as JSON; a field that some lack may be null.
+    """Return the schema of the records of all files as JSON; fields that some lack become nullable.
 
-    `given` is used instead of theirs. ReconcileError for files that are not local, that have no
+    `given` replaces the files' schemas. ReconcileError for files that are not local, that have no
     schema in common, or that have times of day within arrays, maps or records.
     """
     if given is not None:
@@ -277,7 +277,7 @@ def reader_schema(paths: Sequence[str], given: str | None) -> str:
 
 
 def merged(schemas: dict[str, str]) -> dict[str, Any]:
-    """Return the schema that reads records of every schema; `schemas`: JSON to a file with it."""
+    """Return the schema that reads records of every schema; `schemas` maps JSON to a file."""
     fields: dict[str, Any] = {}
     found: list[dict[str, Any]] = []
     for text, file in schemas.items():
@@ -315,10 +315,10 @@ def _kinds(field: dict[str, Any]) -> list[Any]:
 
 
 def _readable(schema: Any) -> Any:
-    """Return what decides how values are read; decimals with the most digits that Spark has.
+    """Return the members that decide how values are read, with at most 38 digits for decimals.
 
-    Connect's converter declares 64 digits for a decimal without a precision. Spark ends with an
-    error at a value that has more than it declares.
+    Connect's converter declares 64 digits for a decimal without a precision. Spark fails at a value
+    that has more digits than it declares.
     """
     if isinstance(schema, list):
         return [_readable(each) for each in schema]

@@ -35,11 +35,11 @@ from pyconnect_reconcile.values.rows import RowColumn, RowPlan
 _DAY = r"^(?!0000)\d{4}-\d\d-\d\d\z"
 _MOMENT = r"^(?!0000)\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6}%s)?)?Z?)?\z"
 EXACT = re.compile("tinyint|smallint|int|bigint|string|date|decimal|numeric")
-"""Types whose texts are those of the database."""
+"""Types whose texts are the same in Spark and in the database."""
 
 
 def table_content(frame: DataFrame, plan: RowPlan, zone: str) -> Content:
-    """Return the plan's columns of a table; `zone` is that of timestamps without one."""
+    """Return the plan's columns of a table; timestamps without a zone are in `zone`."""
     found = [_of_table(frame, column, zone, writes=plan.writes) for column in plan.columns]
     texts, steps, kinds = zip(*found, strict=True) if found else ((), (), ())
     frame, tokens = with_tokens(frame, texts, kinds, before=steps)
@@ -49,12 +49,12 @@ def table_content(frame: DataFrame, plan: RowPlan, zone: str) -> Content:
 def _of_table(
     frame: DataFrame, column: RowColumn, zone: str, *, writes: bool
 ) -> tuple[Column, Sequence[Step], Compared]:
-    """Return what a row has for a column, the steps to its token, and what it is then."""
+    """Return a row's value for a column, the steps to its token, and the compared column."""
     found, type_ = field_of(frame, column.name)
     held, kind = held_type(frame, column.name), column.converted
 
     def instant(timestamp: Column, kind: str = "i") -> Column:
-        """Return the token of an instant or a time of day; a source cuts those of its rows."""
+        """Return the token of an instant or a time of day; a source's is cut to milliseconds."""
         micros = sql.unix_micros(timestamp)
         whole = micros - sql.pmod(micros, sql.lit(1 if writes else 1000))
         return sql.concat(sql.lit(f"{MARK}{kind}"), whole.cast("string"))
@@ -76,7 +76,7 @@ def _of_table(
             )
         case "date" if held in {"timestamp", "timestamp_ntz", "string"}:
             day = found.cast("date")
-            # A time of day beside a date is no date.
+            # A date with a time of day is not a date.
             alone = found.rlike(_DAY) if held == "string" else day.cast(held) == found
             days = sql.concat(sql.lit(f"{MARK}d"), sql.unix_date(day).cast("string"))
             return (
@@ -105,12 +105,12 @@ def _of_table(
         case "text":
             return found.cast("string"), [text_token], as_it_is
     steps = declared_steps(frame, column.name)
-    # A text of a number or a boolean stands for it, where the field of the records is one.
+    # A text stands for a number or a boolean if the records' field has that type.
     return *steps, replace(kind, untyped=held == "string" and column.kind != "string")
 
 
 def row_key(frame: DataFrame, keys: Sequence[str]) -> Column:
-    """Return a JSON object of the texts of a row's key; null where they are not the database's."""
+    """Return a JSON object of the texts of a row's key; null if some text is not the database's."""
     shown = [name for name in keys if name in frame.columns and EXACT.match(held_type(frame, name))]
     if not keys or len(shown) < len(keys):
         return sql.lit(None).cast("binary")

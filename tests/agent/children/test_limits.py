@@ -1,4 +1,4 @@
-"""Limits of tasks: which tasks the watch ends, the files of cgroups, and the use of processes."""
+"""Limits of tasks: the tasks that the watch ends, the files of cgroups, the use of processes."""
 
 import os
 import subprocess
@@ -28,14 +28,14 @@ TASK = ConnectorTaskId("c", 0)
 
 @dataclass
 class Process:
-    """In the place of a child."""
+    """A substitute for a child."""
 
     pid: int | None = field(default_factory=os.getpid)
 
 
 @dataclass
 class Tasks:
-    """In the place of `TaskChildren`."""
+    """A substitute for `TaskChildren`."""
 
     task: TaskChild
     over_limit: object = None
@@ -45,7 +45,7 @@ class Tasks:
 
 
 class Kernel:
-    """In the place of `TaskCgroups`: holds every task, or none."""
+    """A substitute for `TaskCgroups` that holds every task, or none."""
 
     def __init__(self, *, holds: bool) -> None:
         self._holds = holds
@@ -59,7 +59,7 @@ class Kernel:
 def ended(
     limits: TaskLimits, *, kernel: Kernel | None = None, pid: int | None = -1, **state: Any
 ) -> list[str]:
-    """Return the ends that one look decides for a task: this process, busy for a whole window."""
+    """Return the ends that one check decides for a task: this process, busy for a whole window."""
     process = Process() if pid == -1 else Process(pid)
     task = TaskChild(cast("Any", process), since_ms=0, limits=limits, **state)
     task.use.add(Use(at_ms=-2 * CPU_WINDOW_MS, resident_bytes=1, cpu_ms=-(10**12)))
@@ -75,20 +75,20 @@ def ended(
 
 @cases("kernel", None, Kernel(holds=False), Kernel(holds=True))
 def test_memory_is_looked_at_in_any_case(kernel: Kernel | None) -> None:
-    """The cgroup does not count memory that a process had before it came into the cgroup."""
+    """A cgroup does not count memory that a process had before its move into the cgroup."""
     (text,) = ended(TaskLimits(memory_bytes=1), kernel=kernel)
     assert text.startswith("c-0: The task was ended because it was over its memory limit")
 
 
 def test_the_processor_is_looked_at_where_the_kernel_does_not_hold_it() -> None:
-    """A task that is slowed down to its limit may be measured a little above it."""
+    """In a cgroup a task that is slowed to its limit may be measured a little above it."""
     limits = TaskLimits(cpu_percent=50)
     assert len(ended(limits)) == len(ended(limits, kernel=Kernel(holds=False))) == 1
     assert ended(limits, kernel=Kernel(holds=True)) == []
 
 
 def test_tasks_without_limit_or_process_and_ending_tasks_are_left_alone() -> None:
-    """A task that is ending is not ended a second time."""
+    """The watch ends no task that has no limit or process, or that is already ending."""
     assert ended(TaskLimits()) == []
     assert ended(TaskLimits(memory_bytes=1), pid=None) == []
     assert ended(TaskLimits(memory_bytes=1), killed_because="a user") == []
@@ -104,7 +104,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def family() -> Iterator[tuple[int, int]]:
-    """A process and one below it, as a Java task has."""
+    """A process and one below it, like those of a Java task."""
     command = [sys.executable, "-c", PARENT]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
@@ -115,12 +115,12 @@ HELD = ConnectorTaskId("a/b", 0)
 LIMITS = TaskLimits(memory_bytes=1_000, cpu_percent=150)
 PLACE = "task-a%2Fb-0"
 PID = 1 << 23
-"""Of no process: those below it would get the cgroup too."""
+"""The id of no process: the processes below a real one would be put into the cgroup too."""
 
 
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
-    """The file that names this process' cgroup."""
+    """The file that names this process's cgroup."""
     file = tmp_path / "self"
     file.write_text("1:name=systemd:/x\n0::/connect.service\n")
     return file
@@ -145,7 +145,7 @@ def detected(root: Path, own: Path) -> TaskCgroups:
 
 
 def test_a_task_gets_a_cgroup_with_its_limits(tmp_path: Path, base: Path, own: Path) -> None:
-    """The worker's processes move to a cgroup of their own first, as the kernel wants it."""
+    """The worker's processes move to a cgroup of their own first, as the kernel requires."""
     cgroups = detected(tmp_path, own)
     assert not (base / "cgroup.subtree_control").exists()
     assert cgroups.hold(HELD, PID, LIMITS)
@@ -161,19 +161,19 @@ def test_a_task_gets_a_cgroup_with_its_limits(tmp_path: Path, base: Path, own: P
 def test_a_cgroup_gets_the_processes_below_a_task_too(
     tmp_path: Path, base: Path, own: Path, family: tuple[int, int]
 ) -> None:
-    """A Java process has been started already, and the kernel ends both together."""
+    """The kernel ends a task and its Java process, which may already be running, together."""
     cgroups = detected(tmp_path, own)
     (base / PLACE).mkdir()
     (base / PLACE / "memory.oom.group").touch()
     parent, below = family
     assert cgroups.hold(HELD, parent, LIMITS)
-    # A plain file has the last one.
+    # A plain file has only the last id that was written.
     assert (base / PLACE / "cgroup.procs").read_text() == str(below)
     assert (base / PLACE / "memory.oom.group").read_text() == "1"
 
 
 def test_the_trace_says_that_the_kernel_ended_it(tmp_path: Path, base: Path, own: Path) -> None:
-    """With the most memory it used; any other end says nothing."""
+    """The trace has the most memory that the task used; after any other end there is no trace."""
     cgroups = detected(tmp_path, own)
     cgroups.hold(HELD, PID, LIMITS)
     (base / PLACE / "memory.events").write_text("oom 1\noom_kill 1\n")
@@ -190,7 +190,7 @@ def test_the_trace_says_that_the_kernel_ended_it(tmp_path: Path, base: Path, own
 def test_a_host_that_delegates_nothing_is_left_alone(
     tmp_path: Path, base: Path, own: Path, missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Root may write everywhere; that is no delegation."""
+    """A cgroup without delegation is not used, even by root, which may write everywhere."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     match missing:
         case "mark":
@@ -203,7 +203,7 @@ def test_a_host_that_delegates_nothing_is_left_alone(
 
 
 def test_a_refusing_cgroup_leaves_it_to_the_watch(tmp_path: Path, base: Path, own: Path) -> None:
-    """Once and for all for the worker's own, for each task otherwise."""
+    """A cgroup that refuses one task leaves only that task to the watch."""
     (base / PLACE).write_text("no directory")
     cgroups = detected(tmp_path, own)
     assert not cgroups.hold(HELD, PID, LIMITS)
@@ -212,7 +212,7 @@ def test_a_refusing_cgroup_leaves_it_to_the_watch(tmp_path: Path, base: Path, ow
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the use is known on Linux only")
 def test_processes_below_a_process_count_while_they_are(family: tuple[int, int]) -> None:
-    """A limit of a Java task is one for its Java process too; one that is gone has no use."""
+    """A limit of a Java task includes its Java process; an ended process has no use."""
     parent, below = family
     assert list(processes_of(parent)) == [parent, below]
     both, one = resident_memory(parent), resident_memory(below)

@@ -1,4 +1,4 @@
-"""Files of connectors' logs, and whose log a record of the worker belongs to."""
+"""Files of connectors' logs, and the connectors to which the worker's records belong."""
 
 import logging
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def line(text: str) -> LineLogged:
     "name, file", ("orders", "orders.log"), ("../orders", "%2E.%2Forders.log"), ("a b", "a b.log")
 )
 def test_no_name_leads_out_of_the_directory(tmp_path: Path, name: str, file: str) -> None:
-    """Names may have any characters."""
+    """A file's name is a quoted connector name, which may have any characters."""
     with started(tmp_path / "logs") as logs:
         logs.add((name, 3), line("one"), 7)
     assert [path.name for path in (tmp_path / "logs").iterdir()] == [file]
@@ -41,7 +41,7 @@ def test_no_name_leads_out_of_the_directory(tmp_path: Path, name: str, file: str
 
 
 def test_only_the_workers_user_can_read_the_files(tmp_path: Path) -> None:
-    """Nor a file that exists; the group keeps the rights that it was given on one."""
+    """Other users cannot read an existing file either; its group keeps the right to read."""
     directory = tmp_path / "logs"
     for mode in (0o600, 0o640):
         with started(directory) as logs:
@@ -60,7 +60,7 @@ def test_only_the_workers_user_can_read_the_files(tmp_path: Path) -> None:
     ({"child": "connector a-b"}, None),
 )
 def test_a_childs_log_has_the_workers_records(fields: dict[str, object], task: int | None) -> None:
-    """By the fields of the record."""
+    """The fields of a record decide to which connector or task it belongs."""
     with started() as logs:
         LOG.error("an event", extra=fields)
     (found,) = logs.lines(LogQuestion(connector="a-b"))["lines"]
@@ -68,14 +68,14 @@ def test_a_childs_log_has_the_workers_records(fields: dict[str, object], task: i
 
 
 def test_other_lines_of_the_worker_are_nobodys() -> None:
-    """Also those with fields that only look like a task."""
+    """A record whose fields only look like a task's belongs to no connector."""
     with started() as logs:
         LOG.error("an event", extra={"task": "memory", "connector": ""})
     assert logs.lines(LogQuestion(connector="memory"))["lines"] == []
 
 
 def test_numbers_go_on_and_belong_to_a_life_of_the_worker() -> None:
-    """A reader that follows notices that it has to begin again."""
+    """Numbers of another worker process have another epoch, so a reader starts again."""
     logs, later = ChildLogs(LogSettings()), ChildLogs(LogSettings())
     logs.add(("c", 0), line("one"), 1)
     first = logs.lines(LogQuestion(connector="c"))

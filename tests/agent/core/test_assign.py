@@ -1,4 +1,4 @@
-"""The division of work: worked cases of Apache, rules of every division, the leader's answer."""
+"""The assignment of work: Apache's worked cases, rules of every assignment, the leader's answer."""
 
 from dataclasses import replace
 
@@ -38,7 +38,7 @@ def configured(connectors: int, tasks_each: int) -> Work:
 
 
 class Group:
-    """A group whose members apply every increment at once; owns time and the leader's state."""
+    """A group whose members apply each increment at once; has the time and the leader's state."""
 
     def __init__(self, work: Work, max_delay_ms: int = MAX_DELAY_MS) -> None:
         self.configured = work
@@ -65,14 +65,14 @@ class Group:
         )
         self.generation += 1
         for member, increment in result.increments.items():
-            # Lost work may be dealt and be surplus in one round: it is then only named as revoked,
-            # which makes its member join again, and so gets it dealt once more.
+            # Work may be assigned and be surplus in one round. Then it is only revoked, which makes
+            # its member join again, so that the next round assigns it.
             assert (increment.assigned & increment.revoked).empty
             self.owned[member] = (before[member] - increment.revoked) | increment.assigned
         return result
 
     def settle(self) -> int:
-        """Rebalance until nothing changes, letting delays pass; returns the number of rounds."""
+        """Rebalance until nothing changes, with delays passing; return the number of rounds."""
         for round_number in range(1, 60):
             result = self.rebalance()
             moved = any(
@@ -96,7 +96,7 @@ class Group:
 
 
 def settled_group(work: Work, members: int, max_delay_ms: int = MAX_DELAY_MS) -> Group:
-    """Members `w1`, `w2`, … that share the work."""
+    """Return a group whose members `w1`, `w2`, … share the work."""
     group = Group(work, max_delay_ms)
     group.owned = {f"w{number + 1}": Work() for number in range(members)}
     group.settle()
@@ -108,14 +108,14 @@ def counts(work: Work) -> tuple[int, int]:
 
 
 def test_eager_deals_tasks_on_where_connectors_ended() -> None:
-    """Three connectors over two members leave the second member first in line for tasks."""
+    """Tasks go on with the member after the last connector's."""
     dealt = assign_eagerly(["b", "a"], configured(3, 1))
     assert dealt["a"] == Work.of(["c001", "c003"], [ConnectorTaskId("c002", 0)])
     assert dealt["b"] == Work.of(["c002"], [ConnectorTaskId("c001", 0), ConnectorTaskId("c003", 0)])
 
 
 def test_a_departed_worker_is_waited_for_and_its_successor_gets_its_work() -> None:
-    """The worked sequence of two connectors with four tasks each, round by round."""
+    """Lost work waits for the delay, then goes to the member that came meanwhile."""
     group = Group(configured(2, 4))
     group.owned = {"w1": Work()}
     first = group.rebalance(0)
@@ -149,7 +149,7 @@ def test_a_departed_worker_is_waited_for_and_its_successor_gets_its_work() -> No
 
 
 def test_lost_work_moves_at_once_without_a_delay_or_a_memory() -> None:
-    """With a delay of 0 ms, and under a leader that does not remember the work."""
+    """Lost work moves at once if the delay is 0 ms or a new leader does not know it."""
     group = settled_group(configured(4, 2), 2, max_delay_ms=0)
     del group.owned["w2"]
     group.rebalance()
@@ -162,7 +162,7 @@ def test_lost_work_moves_at_once_without_a_delay_or_a_memory() -> None:
 
 
 def test_work_created_during_a_delay_is_assigned_at_once() -> None:
-    """Only lost work waits."""
+    """Only lost work waits for a delay."""
     group = settled_group(configured(2, 1), 2)
     del group.owned["w2"]
     assert group.rebalance().delay_ms > 0
@@ -172,7 +172,7 @@ def test_work_created_during_a_delay_is_assigned_at_once() -> None:
 
 
 def test_deleted_and_duplicated_work_is_taken_first() -> None:
-    """A leader need not have assigned it; two owners lose an item, one gets it back."""
+    """Deleted work is revoked, and work with two owners is revoked from both."""
     group = Group(configured(1, 1))
     group.owned = {"w1": Work.of(["c001", "gone"], [ConnectorTaskId("gone", 0)])}
     result = group.rebalance()
@@ -188,7 +188,7 @@ def test_deleted_and_duplicated_work_is_taken_first() -> None:
 
 
 def test_an_assignment_that_no_member_received_is_assigned_again() -> None:
-    """When all members stayed, missing work is reassigned without waiting."""
+    """If all members stayed, missing work is assigned again without a delay."""
     group = settled_group(configured(2, 2), 2)
     group.owned["w2"] = Work()
     result = group.rebalance()
@@ -198,18 +198,18 @@ def test_an_assignment_that_no_member_received_is_assigned_again() -> None:
 
 @cases("successive, expected_ms", (1, 40), (2, 1_600), (3, 64_000), (4, 300_000), (9, 300_000))
 def test_successive_revocations_back_off(successive: int, expected_ms: int) -> None:
-    """40 ms to the power of the round, capped at the maximal delay."""
+    """The delay is 40 ms to the power of the number of revocations, up to the maximum."""
     assert successive_delay_ms(successive, MAX_DELAY_MS) == expected_ms
 
 
 @cases("maximum", 0, 1)
 def test_a_tiny_maximum_is_the_delay(maximum: int) -> None:
-    """Maxima of 0 and 1 ms are used as they are."""
+    """A maximum of 0 or 1 ms is the delay itself."""
     assert successive_delay_ms(5, maximum) == maximum
 
 
 def test_adding_a_worker_moves_only_what_balance_needs() -> None:
-    """100 connectors of 2 tasks on 3 workers: a fourth gets 25 and 50, nothing else moves."""
+    """A fourth worker gets a quarter of the work of three, and nothing else moves."""
     group = settled_group(configured(100, 2), 3)
     before = dict(group.owned)
     group.owned["w4"] = Work()
@@ -236,7 +236,7 @@ churn = st.lists(
 @settings(max_examples=150)
 @given(churn, st.sampled_from([0, 1, 5_000, MAX_DELAY_MS]))
 def test_churn_ends_balanced_owned_once(steps: list[tuple[str, int]], max_delay_ms: int) -> None:
-    """No schedule of joins, departures, changes and missed rounds loses or doubles work."""
+    """No sequence of joins, departures, changes and missed rounds loses or doubles work."""
     group = Group(configured(3, 2), max_delay_ms)
     group.owned = {"w1": Work()}
     for action, number in steps:
@@ -303,7 +303,7 @@ def member(name: str, offset: int, work: Work | None = None) -> Subscription:
 
 
 def test_a_leader_that_lags_behind_catches_up_or_lets_all_join() -> None:
-    """CONFIG_MISMATCH goes to all with the offset to reach; its newest snapshot counts."""
+    """If no snapshot of the leader is new enough, all get CONFIG_MISMATCH with the offset."""
     verdict = elect({"m1": member("m1", 5), "m2": member("m2", 9)}, snapshot(5, c=1))
     assert verdict.owners is None
     for assignment in verdict.assignments.values():
@@ -319,7 +319,7 @@ def test_a_leader_that_lags_behind_catches_up_or_lets_all_join() -> None:
 
 
 def test_an_inconsistent_connector_contributes_no_tasks() -> None:
-    """Its instance is assigned so that it can produce a complete task set."""
+    """The connector instance is assigned, so that it can generate a complete task set."""
     damaged = ConfigSnapshot(
         offset=3, connector_configs={"c": {}}, task_counts={"c": 4}, inconsistent=frozenset({"c"})
     )
@@ -329,7 +329,7 @@ def test_an_inconsistent_connector_contributes_no_tasks() -> None:
 
 @pytest.mark.parametrize("protocol", list(ProtocolVersion))
 def test_owners_name_the_advertised_url_of_every_item(protocol: ProtocolVersion) -> None:
-    """Also of work that a member keeps from before."""
+    """The owners include work that a member keeps from earlier rounds."""
     kept = Work.of(["a"], [ConnectorTaskId("a", 0)])
     verdict = elect(
         {"m1": member("m1", 4, kept), "m2": member("m2", 4)},
@@ -348,7 +348,7 @@ def test_owners_name_the_advertised_url_of_every_item(protocol: ProtocolVersion)
 
 @cases("java", False, True)
 def test_assignments_say_whether_all_members_are_agents(java: bool) -> None:
-    """A member that does not mark itself is a Java worker, or an agent of earlier."""
+    """An unmarked member is a Java worker or an older agent."""
     members = {"m1": replace(member("w1", 7), agent=True), "m2": member("w2", 7)}
     if not java:
         members["m2"] = replace(members["m2"], agent=True)
@@ -364,7 +364,7 @@ def leader_ids(own: str, *, fencing: bool = True) -> LeaderIds:
 
 
 def telling(*told: str | None) -> dict[str, Subscription]:
-    """Members `m0`, `m1`, … at `http://w0/`, `http://w1/`, …"""
+    """Return members `m0`, `m1`, … at `http://w0/`, `http://w1/`, … with these ids."""
     return {
         f"m{number}": Subscription(
             version=2, url=f"http://w{number}/", config_offset=0, leader_transactional_id=leader_id
@@ -385,18 +385,18 @@ def telling(*told: str | None) -> dict[str, Subscription]:
 def test_members_with_another_leader_id_are_named(
     own: str, told: tuple[str | None, ...], others: dict[str, str]
 ) -> None:
-    """A member that names no leader id, such as a Java worker, leads under Kafka's id."""
+    """A member without an id in its subscription, as a Java worker, leads with Kafka's id."""
     assert leader_ids(own).others(telling(*told)) == others
 
 
 def test_an_id_counts_for_fencing_only() -> None:
-    """At `disabled` no id is wrong; Kafka's own is not sent: subscriptions have Apache's bytes."""
+    """At `disabled` no id is wrong; Kafka's own id is not sent, so that bytes are Apache's."""
     assert leader_ids("own", fencing=False).others(telling("own", None)) == {}
     assert leader_ids(KAFKAS).told is None
     assert leader_ids("own").told == "own"
 
 
 def test_a_member_that_cannot_be_understood_is_named_by_its_member_id() -> None:
-    """It has no URL, and it did not say the own id."""
+    """An unreadable member has no URL, and counts as one with Kafka's id."""
     unreadable = {"m9": Subscription(version=0, url="", config_offset=-1)}
     assert leader_ids("own").others(unreadable) == {"m9": KAFKAS}

@@ -1,4 +1,4 @@
-"""Client configurations in Java's keys, layer upon layer, and in those of other libraries."""
+"""Configurations of Kafka clients: layers of Java's keys, and the keys of other libraries."""
 
 import pytest
 
@@ -26,7 +26,7 @@ from tests.support.cases import cases
 
 
 def test_overrides_are_the_last_layer_and_may_be_forbidden() -> None:
-    """After the framework and the worker's `producer.`; the policy counts at start too."""
+    """Overrides replace the framework's and the worker's values, if the policy allows them."""
     config = connector_producer(
         distributed(producer_linger_ms="5", producer_acks="1"),
         {"producer.override.acks": "0"},
@@ -40,7 +40,7 @@ def test_overrides_are_the_last_layer_and_may_be_forbidden() -> None:
 
 
 def test_clients_inherit_brokers_and_hide_secrets() -> None:
-    """Admin clients inherit security too; no text form shows a secret."""
+    """Only admin clients inherit security from unprefixed keys, and no text form has a secret."""
     secured = distributed(
         bootstrap_servers="b:1", security_protocol="SSL", producer_security_protocol="SASL_SSL"
     )
@@ -59,7 +59,7 @@ def test_clients_inherit_brokers_and_hide_secrets() -> None:
 
 
 def test_internal_producers_are_never_transactional_by_accident() -> None:
-    """A worker-wide transactional id is taken out."""
+    """A transactional id in the worker's properties does not reach internal producers."""
     for topic in InternalTopic:
         config = internal_producer(distributed(transactional_id="x"), topic).java_config
         assert "transactional.id" not in config
@@ -70,7 +70,7 @@ def test_internal_producers_are_never_transactional_by_accident() -> None:
 
 
 def test_the_leaders_transactional_id_has_a_key_of_its_own() -> None:
-    """`transactional.id` is ignored with a warning, also beside the agent's key."""
+    """`transactional.id` is ignored with a warning; the agent's own key sets the id."""
     config = leader_producer(distributed(transactional_id="mine"))
     assert config.java_config["transactional.id"] == "connect-cluster-jb"
     assert config.warnings == (
@@ -103,7 +103,7 @@ def test_the_leaders_transactional_id_has_a_key_of_its_own() -> None:
 def test_config_and_offsets_topics_are_read_committed_only_when_enabled(
     support: str, given: str | None, level: str
 ) -> None:
-    """As Apache's workers read them: the offsets they compare count aborted records otherwise."""
+    """Workers compare offsets of these topics, so aborted records count as for Apache's workers."""
     properties = {"exactly_once_source_support": support}
     if given is not None:
         properties["isolation_level"] = given
@@ -116,7 +116,7 @@ def test_config_and_offsets_topics_are_read_committed_only_when_enabled(
 
 
 def test_exactly_once_producers_are_idempotent_with_any_setting_of_the_user() -> None:
-    """A differing value is replaced with a warning; none is no reason for one."""
+    """A user's other value is replaced with a warning; a missing one gives no warning."""
     silent = exactly_once_producer(distributed(), {}, "i", "jb-c-0")
     assert silent.java_config["transactional.id"] == "jb-c-0"
     assert silent.java_config["enable.idempotence"] == "true"
@@ -129,7 +129,7 @@ def test_exactly_once_producers_are_idempotent_with_any_setting_of_the_user() ->
 
 
 def test_source_offsets_are_read_committed_unless_chosen_otherwise() -> None:
-    """With exactly-once support there is no choice."""
+    """With exactly-once support, an override of the isolation level has no effect."""
     override = {"consumer.override.isolation.level": "read_uncommitted"}
     chosen = source_offsets_consumer(distributed(), "c", override, "i")
     assert chosen.java_config["isolation.level"] == "read_uncommitted"
@@ -140,7 +140,7 @@ def test_source_offsets_are_read_committed_unless_chosen_otherwise() -> None:
 
 
 def test_a_sinks_group_may_be_overridden() -> None:
-    """Offset operations use the same group as the consumer."""
+    """A sink's consumer and the offset operations use the same group."""
     cases = [
         (distributed(), {}, "connect-c"),
         (distributed(consumer_group_id="w"), {}, "w"),
@@ -152,7 +152,7 @@ def test_a_sinks_group_may_be_overridden() -> None:
 
 
 def test_fencing_connects_as_the_connectors_admin_client() -> None:
-    """Its brokers and its principal, another kind of client."""
+    """The fencing producer has the brokers and the security of the connector's admin client."""
     config = fencing_producer(
         distributed(security_protocol="SSL", retries="3"),
         {"admin.override.bootstrap.servers": "other:1", "producer.override.acks": "1"},
@@ -170,7 +170,7 @@ TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
 
 @cases("url", "https://own/token", "https://listed/token")
 def test_a_connector_has_tokens_fetched_from_urls_of_the_worker(url: str) -> None:
-    """From one of its clients, or from its list."""
+    """The URL may be that of a worker's client or be in the worker's list."""
     allowing = distributed(
         **{f"producer.{TOKEN_URL}": "https://own/token"},
         **{"agent.oauthbearer.allowed.urls": "https://listed/token"},
@@ -181,7 +181,7 @@ def test_a_connector_has_tokens_fetched_from_urls_of_the_worker(url: str) -> Non
 
 @cases("url", "file:///etc/shadow", "http://169.254.169.254/", "https://own/")
 def test_a_connector_cannot_have_other_urls_read(url: str) -> None:
-    """The error names the key of the worker that could allow it."""
+    """The error names the worker's key that can allow the URL."""
     strict = distributed(**{TOKEN_URL: "https://own/token"})
     overrides = {f"producer.override.{TOKEN_URL}": url}
     with pytest.raises(ConfigException, match=r"agent\.oauthbearer\.allowed\.urls"):
@@ -189,7 +189,7 @@ def test_a_connector_cannot_have_other_urls_read(url: str) -> None:
 
 
 def test_kafka_python_gets_the_same_network_and_login() -> None:
-    """In its own argument names; security is handed over beside them."""
+    """kafka-python gets network settings as its arguments, and security as a separate value."""
     worker_properties = dict(
         distributed(bootstrap_servers="a:1,b:2", request_timeout_ms="50000").originals
     )
@@ -219,7 +219,7 @@ def test_kafka_python_gets_the_same_network_and_login() -> None:
 
 
 def test_missing_settings_have_connects_defaults() -> None:
-    """kafka-python waits up to 30 s before it connects again: longer than a session lasts."""
+    """kafka-python's pause before a reconnection would be longer than a session."""
     arguments = kafka_python_config({"bootstrap.servers": "a:1"}, client_id="me").arguments
     assert (arguments["reconnect_backoff_max_ms"], arguments["request_timeout_ms"]) == (1000, 40000)
     given = {"reconnect.backoff.max.ms": "7"}
@@ -230,7 +230,7 @@ PLAIN = 'o.PlainLoginModule required username="u" password="hunter2";'
 
 
 def test_unusable_settings_are_errors_of_the_configuration() -> None:
-    """Of a worker, which does not start, or of a connector, whose task fails."""
+    """A worker with such settings does not start, and a task fails."""
     broken = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": "x"}
     with pytest.raises(ConfigException, match=r"configuration: sasl\.jaas\.config: .*hidden"):
         client_security(broken)
@@ -239,7 +239,7 @@ def test_unusable_settings_are_errors_of_the_configuration() -> None:
 
 
 def test_settings_without_effect_are_warned_of_once() -> None:
-    """Unless they are what Java has anyway."""
+    """Settings without effect give one warning each, but not if they equal Java's default."""
     java = {"ssl.protocol": "TLSv1.3", "ssl.cipher.suites": "X", "sasl.mechansim": "PLAIN"}
     security, warnings = client_security(java)
     assert security.protocol is Protocol.PLAINTEXT
@@ -251,7 +251,7 @@ def test_settings_without_effect_are_warned_of_once() -> None:
 
 
 def test_a_client_gets_its_security_beside_everything_else() -> None:
-    """Key stores stay named: reading files is none of core's business."""
+    """Key stores are passed on by name, because core reads no files."""
     java = {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "PLAIN",
@@ -314,19 +314,19 @@ PRODUCER, CONSUMER, ADMIN = ClientKind.PRODUCER, ClientKind.CONSUMER, ClientKind
 def test_settings_are_put_into_librdkafkas_words(
     kind: ClientKind, java: dict[str, str], librdkafka: dict[str, str]
 ) -> None:
-    """The meaning stays, nothing is warned about."""
+    """The settings keep their meaning and give no warning."""
     built = translate(java, kind)
     assert {key: built.properties.get(key) for key in librdkafka} == librdkafka
     assert built.warnings == ()
 
 
 def test_keys_are_placed_as_java_places_them() -> None:
-    """Otherwise a Java worker would look for offsets in another partition."""
+    """Java workers look for offsets in the partition that Java's partitioner chooses."""
     assert translate({}, PRODUCER).properties["partitioner"] == "murmur2_random"
 
 
 def test_transactional_producers_have_no_longer_limit_than_their_transaction() -> None:
-    """librdkafka refuses it; without a setting it follows the transaction's limit."""
+    """librdkafka refuses delivery and socket timeouts above the transaction's timeout."""
     base = {"transactional.id": "t", "enable.idempotence": "true"}
     built = translate(base | {"delivery.timeout.ms": "2147483647"}, PRODUCER).properties
     assert "delivery.timeout.ms" not in built
@@ -343,7 +343,7 @@ def test_transactional_producers_have_no_longer_limit_than_their_transaction() -
 
 
 def test_the_caller_adds_and_keeps_what_librdkafka_does_not_know() -> None:
-    """Limits are handed over, properties put on top; Java's largest number is no limit."""
+    """Limits are returned to the caller, and Java's largest number means no limit."""
     built = translate({"max.poll.records": "7", "max.block.ms": "9223372036854775807"}, CONSUMER)
     assert built.max_poll_records == 7
     assert built.max_block_ms is None
@@ -362,13 +362,13 @@ def test_the_caller_adds_and_keeps_what_librdkafka_does_not_know() -> None:
     ({"partitioner.class": "a.Mine"}, "The partitioner a.Mine is not available"),
 )
 def test_unsupported_settings_give_a_warning(java: dict[str, str], part: str) -> None:
-    """The warning names the setting."""
+    """A setting that librdkafka lacks or limits gives a warning with its name."""
     (warning,) = translate(java, PRODUCER).warnings
     assert part in warning
 
 
 def test_values_of_the_wrong_type_are_refused() -> None:
-    """With Kafka's text; settings of other kinds of clients are dropped in silence."""
+    """A wrong value has Kafka's text; settings of other kinds of clients are dropped silently."""
     with pytest.raises(ConfigException, match=r"configuration linger\.ms: Not a number"):
         translate({"linger.ms": "soon"}, PRODUCER)
     assert translate({"fetch.min.bytes": "1"}, PRODUCER).warnings == ()
@@ -377,6 +377,6 @@ def test_values_of_the_wrong_type_are_refused() -> None:
 
 @cases("text", "", "P", "PT", "1h", "P1Y", "P1DT", "-PT1S", "PT-1S")
 def test_a_duration_that_java_refuses_is_refused(text: str) -> None:
-    """A wrong one would begin somewhere else, or nowhere."""
+    """A wrong duration would make a consumer start at another position."""
     with pytest.raises(ConfigException, match="by_duration offset reset strategy"):
         translate({"auto.offset.reset": f"by_duration:{text}"}, CONSUMER)

@@ -71,7 +71,7 @@ any_records = st.lists(
 def test_a_prefix_and_the_rest_give_the_state_of_the_whole(
     records: list[Raw], snapshots_at: list[int]
 ) -> None:
-    """Snapshots in between neither change what follows nor change themselves."""
+    """Snapshots in between change neither the later state nor themselves."""
     log = ConfigLog()
     taken: list[tuple[int, ConfigSnapshot, ConfigSnapshot]] = []
     for offset, (key, value) in enumerate(records):
@@ -112,10 +112,10 @@ operations = st.lists(
 def test_compaction_keeps_the_state_of_every_completely_written_connector(
     history: list[tuple], compacted_percent: int, tombstones_expire: bool
 ) -> None:
-    """A replay after compaction differs only where a leader died between tasks and commit.
+    """After compaction a replay differs only where a leader died between tasks and commit.
 
-    Differences are allowed in what is local (generations) and, for such a connector and for a
-    removed one, in its tasks and pending fencing; the next full write ends them.
+    Local facts (generations) may differ, and, for such a connector and for a removed one, its
+    tasks and pending fencing; the next full write ends the differences.
     """
     records, interrupted = leaders_writes(history)
     boundary = len(records) * compacted_percent // 100
@@ -146,7 +146,7 @@ def test_compaction_keeps_the_state_of_every_completely_written_connector(
 
 
 def leaders_writes(history: list[tuple]) -> tuple[list[LogRecord], set[str]]:
-    """Records of a history, and the connectors whose last write a leader did not finish."""
+    """Return the records of a history, and the connectors with an unfinished last write."""
     records: list[LogRecord] = []
     interrupted: set[str] = set()
     configured: set[str] = set()
@@ -173,7 +173,7 @@ def leaders_writes(history: list[tuple]) -> tuple[list[LogRecord], set[str]]:
 
 
 def compact(records: list[LogRecord], boundary: int, tombstones_expire: bool) -> list[int]:
-    """Offsets left when everything before `boundary` is compacted."""
+    """Return the offsets that are left after compaction of all records before `boundary`."""
     last = {key: offset for offset, (key, _) in enumerate(records[:boundary])}
     return [
         offset
@@ -183,7 +183,7 @@ def compact(records: list[LogRecord], boundary: int, tombstones_expire: bool) ->
 
 
 def view(state: ConfigSnapshot, connector: str) -> tuple[object, ...]:
-    """Return the facts about a connector that workers must agree on."""
+    """Return the facts about a connector that all workers must agree on."""
     return (
         state.connector_config(connector),
         state.target_state(connector),

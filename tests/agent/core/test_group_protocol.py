@@ -27,7 +27,7 @@ LEADER_URL = "http://w1:8083/"
 
 
 def work(*items: str) -> Work:
-    """`src` names a connector instance, `src-1` its task 1."""
+    """Return work by names: `src` is a connector instance, `src-1` its task 1."""
     connectors = [item for item in items if "-" not in item]
     tasks = [ConnectorTaskId.parse(item) for item in items if "-" in item]
     return Work.of(connectors, tasks)
@@ -108,7 +108,7 @@ SUBSCRIPTIONS = {
 
 @pytest.mark.parametrize("name", [*ASSIGNMENTS, *SUBSCRIPTIONS])
 def test_bytes_are_those_of_java(name: str) -> None:
-    """Encoding gives the golden bytes, decoding gives the value back."""
+    """Encoding gives the golden bytes, and decoding them gives the value."""
     if name in ASSIGNMENTS:
         value, golden = ASSIGNMENTS[name]
         assert encode_assignment(value).hex() == golden
@@ -129,7 +129,7 @@ def test_bytes_are_those_of_java(name: str) -> None:
 def test_an_agents_fields_follow_those_that_java_reads(
     name: str, told: dict[str, Any], suffix: str
 ) -> None:
-    """After the allocation, null in version 0, and in the order of their tags.
+    """The fields come after the allocation, which is null in version 0, in the order of tags.
 
     Java reads all versions with the same fields and ignores the rest of the bytes.
     """
@@ -149,20 +149,20 @@ def test_an_agents_fields_follow_those_that_java_reads(
     (b"pycn\x00\x07\x00\x00\x00\x01x\x00\x01\x00\x00\x00\x02id", "id"),
 )
 def test_bytes_that_are_not_a_leader_id_are_ignored(extra: bytes, expected: str | None) -> None:
-    """Extra bytes of others and tags of later versions are passed over."""
+    """Extra bytes of other writers and unknown tags are ignored."""
     data = encode_subscription(SUBSCRIPTIONS["M2b"][0]) + extra
     assert decode_subscription(data).leader_transactional_id == expected
 
 
 @cases("rest", b"\x00", b"\x00\x01\x00\x00", b"\x00\x01\x00\x00\x00\x05id")
 def test_a_cut_suffix_is_refused(rest: bytes) -> None:
-    """It is no id that anybody has set."""
+    """A suffix that ends within a field is an error."""
     with pytest.raises(ProtocolDecodeError):
         decode_subscription(encode_subscription(SUBSCRIPTIONS["M2"][0]) + b"pycn" + rest)
 
 
 def test_messages_of_java_and_of_older_versions_are_read() -> None:
-    """Connectors in Java's order; version 0 lacks the allocation."""
+    """Connectors may be in any order, and version 0 has no allocation."""
     java = (
         "00000000" + _HEAD + "0000000000000007"
         "00000002000373726300000003ffffffff00000000000000010003736e6b0000000100000002"
@@ -190,13 +190,13 @@ assignments = st.builds(
 
 @given(assignments)
 def test_every_assignment_survives_a_round_trip(value: Assignment) -> None:
-    """decode(encode(x)) == x."""
+    """Decoding an encoded assignment returns an equal one."""
     assert decode_assignment(encode_assignment(value)) == value
 
 
 @given(assignments, st.integers(0, 200))
 def test_truncated_bytes_never_decode_to_garbage(value: Assignment, cut: int) -> None:
-    """A cut message is an error, or only lacks trailing fields."""
+    """A message with a cut end is an error, or only lacks its last fields."""
     data = encode_assignment(value)[: -cut or None]
     try:
         decoded = decode_assignment(data)
@@ -214,7 +214,7 @@ def test_undecodable_bytes_are_refused(data: bytes) -> None:
 
 
 def test_a_worker_offers_its_protocol_first_then_older_ones() -> None:
-    """`sessioned` offers three names, `eager` one."""
+    """`sessioned` offers three protocols, `eager` one."""
     expected = ["sessioned", "compatible", "default"]
     assert [p.group_name for p in ProtocolVersion.SESSIONED.offered()] == expected
     assert [p.group_name for p in ProtocolVersion.EAGER.offered()] == ["default"]
@@ -222,7 +222,7 @@ def test_a_worker_offers_its_protocol_first_then_older_ones() -> None:
 
 @cases("name", "A1", "A2")
 def test_a_leader_says_that_all_are_agents(name: str) -> None:
-    """Behind what Java and older agents read."""
+    """The mark follows the fields that Java and older agents read."""
     value, golden = ASSIGNMENTS[name]
     told = replace(value, agents_only=True)
     assert encode_assignment(told).hex() == golden + b"pycn".hex() + "000200000000"

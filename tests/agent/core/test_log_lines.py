@@ -19,7 +19,7 @@ from pyconnect_agent.core.log_lines import (
 from tests.support.cases import cases
 
 ROOM = 10 * (OVERHEAD_BYTES + 10)
-"""For ten lines of ten characters."""
+"""Room for ten lines of ten characters."""
 
 
 def line(number: int, task: int | None = 0, **changes: str) -> LogLine:
@@ -41,7 +41,7 @@ def numbers(rings: LineRings, **question: object) -> list[int]:
 
 
 def test_the_last_lines_are_kept() -> None:
-    """Older ones of the same task make room; a line of any length is kept alone."""
+    """New lines replace the oldest of their task; the last line is kept at any length."""
     rings = LineRings(ROOM)
     rings.add(line(1, task=1))
     for number in range(2, 40):
@@ -55,7 +55,7 @@ def test_the_last_lines_are_kept() -> None:
 
 
 def test_without_room_the_quietest_go() -> None:
-    """A worker with thousands of tasks has a limit; `agent.log.kept.bytes=0` keeps none."""
+    """At the total limit the task without new lines for longest loses its lines."""
     rings = LineRings(ROOM, total_bytes=ROOM)
     for number in range(1, 11):
         rings.add(line(number, task=number))
@@ -67,7 +67,7 @@ def test_without_room_the_quietest_go() -> None:
 
 
 def test_lines_of_all_tasks_come_in_order() -> None:
-    """Also the connector's own; those of another connector do not."""
+    """The lines of a connector and of all its tasks are in one order."""
     rings = LineRings(ROOM)
     for number, task in enumerate((0, None, 1, 0, None)):
         rings.add(line(number, task=task))
@@ -85,7 +85,7 @@ def test_lines_of_all_tasks_come_in_order() -> None:
     ({"task": 7}, []),
 )
 def test_a_question_selects(question: dict[str, object], found: list[int]) -> None:
-    """By level, time and number; the newest when there are too many. Unknown levels are shown."""
+    """Level, time and number select lines; of too many the newest; unknown levels are shown."""
     rings = LineRings(ROOM)
     for number, level in enumerate(("INFO", "WARN", "ERROR", "LOUD"), 1):
         rings.add(line(number, level=level))
@@ -97,12 +97,12 @@ NAMES = st.lists(st.sampled_from("ab"), min_size=1, max_size=3).map(".".join)
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_levels_ignore_case_and_blanks(level: str) -> None:
-    """As Log4j reads them."""
+    """Levels are read as by Log4j, in any case and with blanks around them."""
     assert parse_level(f" {level.lower()} ") == level
 
 
 def test_an_empty_level_is_another_error_than_an_unknown_one() -> None:
-    """Both are Apache's answers."""
+    """Apache has different errors for an empty and an unknown level."""
     with pytest.raises(InternalError, match=r"^Illegal null or empty Level name\.$"):
         parse_level("")
     with pytest.raises(NotFoundError, match=r"^invalid log level 'warning'\.$"):
@@ -110,7 +110,7 @@ def test_an_empty_level_is_another_error_than_an_unknown_one() -> None:
 
 
 def test_a_change_affects_names_by_their_text() -> None:
-    """Prefixes need not end at a dot; ROOT affects all; equal levels stay undated."""
+    """A name also affects names that continue it without a dot, and ROOT affects all."""
     known = initial_loggers({"a.bc": "INFO", "a.b": "WARN", "ab": "DEBUG"})
     change = set_level(known, "a.b", "WARN", 5)
     assert change.changed == ("a.bc",)
@@ -133,7 +133,7 @@ def test_a_change_affects_names_by_their_text() -> None:
 def test_a_change_takes_effect_and_repeating_it_changes_nothing(
     changes: list[tuple[str, str]], name: str, level: str
 ) -> None:
-    """After a change the logger has the level; the same change again is empty."""
+    """After a change the logger has the level, and the same change again does nothing."""
     loggers = initial_loggers({})
     for namespace, earlier in changes:
         loggers = dict(set_level(loggers, namespace, earlier, 1).loggers)

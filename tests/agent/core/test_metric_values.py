@@ -12,7 +12,7 @@ TWO = Sampling(count=2, window_ms=1_000)
 
 
 def test_statistics_without_records_are_nan() -> None:
-    """NaN, as in Kafka, but a rate of zero."""
+    """Averages and extremes are NaN, as in Kafka, and a rate is 0."""
     empty = Sampled(TWO)
     assert math.isnan(empty.average(5))
     assert math.isnan(empty.maximum(5))
@@ -21,7 +21,7 @@ def test_statistics_without_records_are_nan() -> None:
 
 
 def test_values_leave_with_their_window_and_windows_are_few() -> None:
-    """They count until as much time has passed as all windows last; the total stays."""
+    """Values count for the time of all windows; the total keeps them."""
     sampled = Sampled(TWO)
     for now_ms, value in ((0, 10), (500, 20), (1_200, 60)):
         sampled.record(value, now_ms)
@@ -38,14 +38,14 @@ def test_values_leave_with_their_window_and_windows_are_few() -> None:
 
 @cases("now_ms, rate", (10, 99.0099), (500, 66.6667), (1_500, 66.6667))
 def test_a_rate_never_covers_less_than_all_windows_but_one(now_ms: int, rate: float) -> None:
-    """So a first burst does not look like a rate of millions (Kafka: Rate.windowSize)."""
+    """The time of a rate has a minimum, so that a first burst is not a huge rate."""
     sampled = Sampled(TWO)
     sampled.record(100, 0)
     assert sampled.rate(now_ms) == pytest.approx(rate, abs=0.001)
 
 
 def test_shares_of_outcomes_and_of_time() -> None:
-    """0 before the first outcome or state; the present state counts up to now."""
+    """Shares are 0 before the first outcome or state; the present state counts until now."""
     outcomes = Outcomes(TWO)
     assert (outcomes.success_share(0), outcomes.failure_share(0)) == (0.0, 0.0)
     for success in (True, True, False, True):

@@ -1,4 +1,4 @@
-"""Offsets of connectors: bytes, topics, what clients see and ask for."""
+"""Offsets of connectors: bytes, topics, and the view and the requests of clients."""
 
 import json
 import math
@@ -42,7 +42,7 @@ from tests.support.cases import cases
 
 
 def test_offsets_have_apaches_bytes_and_types() -> None:
-    """JSON without blanks, members in the plugin's order; only maps of strings to primitives."""
+    """Offsets are JSON without blanks, in the plugin's order, of strings to primitive values."""
     assert partition_key("c", {"b": 1, "a": "x"}) == b'["c",{"b":1,"a":"x"}]'
     assert partition_key("c", None) == b'["c",null]'
     expected = b'{"position":12,"ok":true,"x":null}'
@@ -57,7 +57,7 @@ def test_offsets_have_apaches_bytes_and_types() -> None:
 
 
 def test_offsets_survive_bytes_and_equal_partitions_have_one() -> None:
-    """In any order of members, in a flush and over a failed one; only objects are offsets."""
+    """Offsets of equal partitions replace each other, also during a failed flush."""
     writer = OffsetWriter("c")
     writer.put([({"b": 1, "a": "x"}, {"p": 1}), ({"b": 1.0, "a": "x"}, {"p": 7})])
     assert len(writer.begin_flush()) == 2
@@ -73,7 +73,7 @@ def test_offsets_survive_bytes_and_equal_partitions_have_one() -> None:
 
 
 def test_a_flush_that_fails_keeps_newer_offsets() -> None:
-    """Cancelled, the rest is written again; without bytes there is nothing to cancel."""
+    """The offsets of a failed flush are written again, except for partitions with newer ones."""
     writer = OffsetWriter("c")
     a: dict[str, object] = {"f": "a"}
     b: dict[str, object] = {"f": "b"}
@@ -98,7 +98,7 @@ ELSEWHERE = {"producer.override.bootstrap.servers": "other:9092"}
 
 @cases("support", "disabled", "preparing")
 def test_without_exactly_once_a_topic_has_to_be_named(support: str) -> None:
-    """The topic of the producer is not a reason in this phase."""
+    """Without exactly-once, a producer on other brokers gives a connector no topic of its own."""
     config = distributed(exactly_once_source_support=support)
     assert own_topic(config, ELSEWHERE) is None
     own = OwnTopic(name="mine", is_workers_name=False)
@@ -106,7 +106,7 @@ def test_without_exactly_once_a_topic_has_to_be_named(support: str) -> None:
 
 
 def test_the_workers_topic_is_on_its_brokers_or_in_its_file() -> None:
-    """Named or not, in any order of brokers; a standalone worker ignores the name."""
+    """The worker's topic on the worker's brokers, in any order, is not a connector's own."""
     config = distributed(bootstrap_servers="a:1,b:2", exactly_once_source_support="enabled")
     named = {"offsets.storage.topic": config.offset_storage_topic}
     turned = {"producer.override.bootstrap.servers": "b:2, a:1"}
@@ -118,7 +118,7 @@ def test_the_workers_topic_is_on_its_brokers_or_in_its_file() -> None:
 
 
 def test_other_brokers_may_have_another_topic_of_the_workers_name() -> None:
-    """Exactly-once offsets are where the records are; only the clusters' ids can tell."""
+    """Exactly-once offsets are on the brokers of the records, which may be another cluster."""
     config = distributed(exactly_once_source_support="enabled")
     expected = OwnTopic(name=config.offset_storage_topic, is_workers_name=True)
     assert own_topic(config, ELSEWHERE) == expected
@@ -135,12 +135,12 @@ def sink_pair(partition: Any, offset: Any, topic: Any = "t") -> Any:
 
 @cases("number", 3, "3", "+3", "003")
 def test_numbers_of_a_sink_may_be_texts(number: object) -> None:
-    """As Java parses them."""
+    """Numbers may be texts that Java's parser accepts."""
     assert sink_offsets_asked([sink_pair(number, number)]) == {TopicPartition("t", 3): 3}
 
 
 def test_the_last_of_a_partitions_entries_counts() -> None:
-    """However it is spelled; members of new partitions are in the order of Java's maps."""
+    """Of several entries for one partition, in any notation, the last one counts."""
     more = ({"kafka_topic": "t", "kafka_partition": 0, "x": 1}, {"kafka_offset": 5, "y": 2})
     asked = sink_offsets_asked([sink_pair(0, 1), sink_pair("0", 2), sink_pair(1, None), more])
     assert asked == {TopicPartition("t", 0): 5, TopicPartition("t", 1): None}
@@ -152,7 +152,7 @@ def test_the_last_of_a_partitions_entries_counts() -> None:
 
 
 def test_a_topic_of_any_type_becomes_its_text() -> None:
-    """Negative positions are not refused here."""
+    """Any JSON value becomes a topic's name by Java's text of it; negative offsets are allowed."""
     asked = sink_offsets_asked([sink_pair(-1, -5, topic=1.5), sink_pair(0, 1, topic={"a": [None]})])
     assert asked == {TopicPartition("1.5", -1): -5, TopicPartition("{a=[null]}", 0): 1}
 
@@ -184,7 +184,7 @@ NOT_INTEGER = (
     ),
 )
 def test_a_sinks_entry_that_cannot_be_meant_is_a_bad_request(pair: Any, text: str) -> None:
-    """In Kafka Connect's words."""
+    """The error has Kafka Connect's text."""
     with pytest.raises(BadRequestError) as refused:
         sink_offsets_asked([pair])
     assert str(refused.value) == text
@@ -192,28 +192,28 @@ def test_a_sinks_entry_that_cannot_be_meant_is_a_bad_request(pair: Any, text: st
 
 @cases("value, found", ([1], "ARRAY"), ({"a": 1}, "MAP"), (2**63, "class java.math.BigInteger"))
 def test_a_sources_values_are_primitive(value: object, found: str) -> None:
-    """In partitions and offsets alike."""
+    """Lists, maps and larger integers are refused, in partitions and in offsets."""
     for pair in (({"f": value}, None), ({"p": 1}, {"f": value})):
         with pytest.raises(DataException, match=f"but field f contains {found}$"):
             source_entries_asked("c", [pair])
 
 
 def test_a_source_gets_the_offsets_that_it_would_read_later() -> None:
-    """Infinity is written as a text; nothing else changes, and null partitions are passed on."""
+    """A source reads altered offsets unchanged, except for infinity, which is a text."""
     pairs = [({"p": -math.inf, "q": 1}, {"o": 1.5, "n": None, "b": False}), (None, {"o": 2})]
     asked = StoredPairs(source_entries_asked("c", pairs).items())
     assert list(asked) == [({"p": "-Infinity", "q": 1}, pairs[0][1]), pairs[1]]
 
 
 def test_the_text_of_a_request_is_read_as_pairs() -> None:
-    """An absent member is None; the name of the list may be spelled as JSON allows."""
+    """An absent member is None, and the name of the list may have escapes."""
     text = json.dumps({"offsets": [{"partition": {"a": 1}}, {"offset": {"b": 2}}]})
     for spelled in (text, text.replace("offsets", "\\u006fffsets")):
         assert list(read_pairs(spelled.encode())) == [({"a": 1}, None), (None, {"b": 2})]
 
 
 def test_texts_name_remaining_steps_and_the_present_one() -> None:
-    """A connector that cannot tell is assumed to have offsets elsewhere."""
+    """An incomplete change has further steps in another system; a timeout names its stage."""
     expected = "The offsets for this connector have been reset successfully"
     assert success_text(is_reset=True, complete=True) == expected
     assert success_text(is_reset=False, complete=False) == (
@@ -231,7 +231,7 @@ def entry(partition: object) -> bytes:
 
 
 def test_a_sinks_offsets_are_numbers_under_kafkas_names() -> None:
-    """Partition and offset are told as numbers, whatever a request may use."""
+    """Partition and offset are numbers in an answer, even if a request may have texts."""
     (found,) = sink_offsets([CommittedOffset("t", 3, 1000)])
     assert found.to_json() == {
         "partition": {"kafka_topic": "t", "kafka_partition": 3},
@@ -240,7 +240,7 @@ def test_a_sinks_offsets_are_numbers_under_kafkas_names() -> None:
 
 
 def test_a_sources_offsets_are_its_own_objects() -> None:
-    """The JSON that the connector stored, with the types that it would read."""
+    """An answer has the JSON that the connector stored."""
     offsets, unreadable = source_offsets(
         {entry({"file": "a"}): b'{"position":30,"part":1.5,"done":true}'}
     )
@@ -253,7 +253,7 @@ def test_a_sources_offsets_are_its_own_objects() -> None:
 
 
 def test_a_partition_has_its_newest_readable_offset() -> None:
-    """Java may order members differently; null is no offset, damaged values hide no other."""
+    """Keys of equal partitions are one entry, and damaged values hide no other entry."""
     offsets, _ = source_offsets(
         {b'["c",{"a":1,"b":2}]': b'{"p":1}', b'["c",{"b":2,"a":1}]': b'{"p":2}'}
     )
@@ -274,7 +274,7 @@ MAPS = st.none() | st.dictionaries(st.text(max_size=3), VALUES, max_size=3)
 
 @given(st.lists(st.tuples(MAPS, MAPS), max_size=5))
 def test_stored_pairs_are_a_sequence_of_pairs(pairs: list[tuple[object, object]]) -> None:
-    """A connector may go through them, index and slice them, and ask how many there are."""
+    """A connector may iterate, index, slice and count stored pairs."""
     stored = StoredPairs(
         (partition_key("c", partition), offset_value(offset))  # type: ignore[arg-type]
         for partition, offset in pairs
@@ -288,7 +288,7 @@ def test_stored_pairs_are_a_sequence_of_pairs(pairs: list[tuple[object, object]]
 
 
 def test_a_partition_with_two_keys_is_forgotten_once() -> None:
-    """Other orders and blanks are the same partition; other types are not."""
+    """Keys with other orders or blanks are one partition; other types are other partitions."""
     keys = [b'["c",{"a":1,"b":2}]', b'["c",{"b":2,"a":1}]', b'["c", {"a":1, "b":2}]', b'["c",null]']
     assert list(forgotten_pairs(keys)) == [({"a": 1, "b": 2}, None), (None, None)]
     other = [b'["c",{"a":1}]', b'["c",{"a":true}]', b'["c",{"a":"1"}]']
@@ -306,7 +306,7 @@ def test_only_offered_offsets_are_committed(
     provided: dict[TopicPartition, int],
     assignment: set[TopicPartition],
 ) -> None:
-    """Every result is the base or a returned offset up to the offered one."""
+    """Each committed offset is the base, or a returned offset up to the offered one."""
     base = {p: o for p, o in base.items() if p in offered}
     result = validate(base=base, offered=offered, provided=provided, assignment=assignment)
     assert result.offsets.keys() == base.keys()
@@ -333,5 +333,5 @@ def test_only_offered_offsets_are_committed(
     ([], []),
 )
 def test_entries_are_in_the_order_of_a_hash_map(names: list[str], expected: list[str]) -> None:
-    """By hash and size of the table; entries of one bucket as they were put."""
+    """Names are in order of hash and table size, and within a bucket in order of insertion."""
     assert list(in_hash_order(dict.fromkeys(names))) == expected

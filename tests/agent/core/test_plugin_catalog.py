@@ -19,7 +19,7 @@ from tests.support.cases import cases
 def plugin(
     name: str, kind: PluginKind = PluginKind.SOURCE, version: str | None = "1.0"
 ) -> PluginDesc:
-    """Return the description of a class that need not exist."""
+    """Return the description of a class, which need not exist."""
     module, _, simple = name.rpartition(".")
     return PluginDesc(
         class_name=name, python_path=f"py.{module}:{simple}", kind=kind, version=version
@@ -54,18 +54,18 @@ CATALOG = Catalog(
     ("TopicNameMatches", "p.TopicNameMatches"),
 )
 def test_a_plugin_answers_to_its_names(name: str, class_name: str) -> None:
-    """Full names in Java's or Python's form, the simple name, and that without its suffix."""
+    """A plugin is found by its full name in Java's or Python's form, and by its short names."""
     assert {found.class_name for found in CATALOG.find(name)} == {class_name}
 
 
 @cases("name", "Value", "Same", "SameConnector", "filestreamsource", "")
 def test_ambiguous_and_unknown_names_find_nothing(name: str) -> None:
-    """An alias of two classes is of no use."""
+    """An alias of two classes finds neither."""
     assert CATALOG.find(name) == ()
 
 
 def test_a_name_that_is_no_one_connectors_is_explained() -> None:
-    """An ambiguous alias has its candidates named; a class of another kind is not found."""
+    """The error lists the candidates of an ambiguous alias, or the available connectors."""
     with pytest.raises(PluginNotFoundError) as refused:
         CATALOG.connector("Same")
     assert str(refused.value).startswith(
@@ -79,7 +79,7 @@ def test_a_name_that_is_no_one_connectors_is_explained() -> None:
 
 
 def test_the_latest_version_is_taken_unless_a_range_says_otherwise() -> None:
-    """Versions compare by number."""
+    """Versions are compared by number, so that 1.10 is later than 1.9."""
     name = "FileStreamSource"
     assert CATALOG.connector(name).version == "1.10"
     assert CATALOG.connector(name, version_range="[1.0,1.10)").version == "1.9"
@@ -94,7 +94,7 @@ def test_the_latest_version_is_taken_unless_a_range_says_otherwise() -> None:
 
 
 def test_of_two_copies_of_a_java_plugin_the_last_location_counts() -> None:
-    """As in Apache's worker; before all of them counts the one in Kafka's own jars."""
+    """As in Apache's worker, the copy in Kafka's jars wins, then the last location."""
     places = [("classpath", None), ("file:/p/a.jar", "/p/a.jar"), ("file:/p/b.jar", "/p/b.jar")]
     copies = tuple(
         PluginDesc(
@@ -113,7 +113,7 @@ def test_of_two_copies_of_a_java_plugin_the_last_location_counts() -> None:
 
 
 def test_plugins_are_listed_by_kind_and_name_and_survive_json() -> None:
-    """Sinks first, header converters last; a scan in another process reports them."""
+    """Sinks come first and header converters last, also after the JSON of another process."""
     listed = [(item.kind.value, item.class_name) for item in CATALOG.listed(connectors_only=False)]
     assert listed[:2] == [("sink", "a.SameConnector"), ("sink", "b.SameConnector")]
     expected = ["transformation", "transformation", "predicate", "converter", "header_converter"]
@@ -128,7 +128,7 @@ def test_plugins_are_listed_by_kind_and_name_and_survive_json() -> None:
     ("1.9", "1.10"), ("1.0rc1", "1.0"), ("1.0", "1.0.1"), ("4.3.1-SNAPSHOT", "4.3.1"), ("0", "0.1"),
 )  # fmt: skip
 def test_versions_compare_by_number_and_pre_releases_come_first(lower: str, higher: str) -> None:
-    """As Maven and Python packaging agree."""
+    """Numbers decide, and a pre-release is earlier than its release."""
     assert Version(lower) < Version(higher)
     assert not Version(higher) < Version(lower)
 
@@ -141,7 +141,7 @@ def test_trailing_zeros_do_not_matter() -> None:
 
 @given(st.lists(st.integers(0, 99), min_size=1, max_size=4))
 def test_a_plain_version_means_exactly_itself(numbers: list[int]) -> None:
-    """It is shown as a closed range."""
+    """A plain version is shown as a closed range."""
     text = ".".join(map(str, numbers))
     wanted = VersionRange.parse(text)
     assert wanted.contains(text)
@@ -159,7 +159,7 @@ def test_a_plain_version_means_exactly_itself(numbers: list[int]) -> None:
     ("[4]", ["4.0"], ["4.1"]),
 )
 def test_ranges_are_read_as_mavens(text: str, inside: list[str], outside: list[str]) -> None:
-    """Brackets include their end, parentheses do not, an empty end is open."""
+    """A bracket includes its end, a parenthesis excludes it, an empty end is open."""
     wanted = VersionRange.parse(text)
     assert all(wanted.contains(version) for version in inside)
     assert not any(wanted.contains(version) for version in outside)

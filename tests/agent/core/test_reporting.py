@@ -11,7 +11,7 @@ from tests.support.cases import cases
 
 
 def test_a_stage_names_its_beginning_and_its_end() -> None:
-    """In UTC as Java's Instant prints it: fractions only when there are any."""
+    """Times are in UTC as Java's Instant prints them, with milliseconds only if not 0."""
     stage = Stage(
         description="reading to the end of the config topic", started_ms=1_700_000_000_000
     )
@@ -35,7 +35,7 @@ def test_a_stage_names_its_beginning_and_its_end() -> None:
     (-63, "was killed by signal 63"),
 )
 def test_an_exit_is_described(code: int, text: str) -> None:
-    """Signals that have a name are named."""
+    """A signal is shown with its name, if it has one."""
     assert describe_exit(code) == text
 
 
@@ -47,5 +47,5 @@ def test_an_exit_is_described(code: int, text: str) -> None:
     (-6, "a\nout of range\n", "its process was killed by signal 6 (SIGABRT): out of range"),
 )
 def test_there_is_always_a_reason(code: int, standard_error: str, reason: str) -> None:
-    """Also of a process that wrote nothing."""
+    """The reason is the last line of standard error, or how the process ended."""
     assert exit_reason(code, standard_error) == reason

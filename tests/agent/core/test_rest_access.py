@@ -1,4 +1,4 @@
-"""Roles: which user may send which request; the credentials of the REST extension."""
+"""Roles: the requests that a user may send; the credentials of the REST extension."""
 
 import hashlib
 from base64 import b64encode
@@ -38,7 +38,7 @@ VALIDATION = ("PUT", "/connector-plugins/{plugin}/config/validate")
 
 
 def lowest(route: tuple[str, str]) -> int:
-    """Viewers read, operators change states and offsets; more is listed above."""
+    """Return the lowest role: viewers read, operators change states; other requests are above."""
     if route in WORKERS:
         return UserRole.ADMIN + 1
     if route in ADMIN:
@@ -51,7 +51,7 @@ def lowest(route: tuple[str, str]) -> int:
 
 
 def test_the_table_has_every_endpoint_and_no_other() -> None:
-    """A new one is never open by omission: it is for admins."""
+    """An endpoint that is not in the table is for admins only."""
     assert set(ENDPOINTS) == set(ROUTES)
     assert User(name="a", role=UserRole.EDITOR).refusal("GET", "/new", None) is not None
     assert User(name="a", role=UserRole.ADMIN).refusal("GET", "/new", None) is None
@@ -60,7 +60,7 @@ def test_the_table_has_every_endpoint_and_no_other() -> None:
 @pytest.mark.parametrize("role", UserRole)
 @pytest.mark.parametrize("route", ROUTES, ids=" ".join)
 def test_each_role_may_send_what_its_table_says(route: tuple[str, str], role: UserRole) -> None:
-    """A refusal names user, role, endpoint and the role that it needs."""
+    """The refusal has the user, the role, the endpoint and the role that it needs."""
     refusal = User(name="anna", role=role).refusal(
         *route, "c" if "{connector}" in route[1] else None
     )
@@ -71,7 +71,7 @@ def test_each_role_may_send_what_its_table_says(route: tuple[str, str], role: Us
 
 @pytest.mark.parametrize("route", ROUTES, ids=" ".join)
 def test_patterns_limit_the_connectors(route: tuple[str, str]) -> None:
-    """Other connectors are refused; endpoints about the whole worker are, too."""
+    """A limited user may not use other connectors and endpoints about the whole worker."""
     admin = User(name="anna", role=UserRole.ADMIN, connectors=("orders-*", "exact"))
     if "{connector}" in route[1]:
         if route not in WORKERS:
@@ -88,7 +88,7 @@ def test_patterns_limit_the_connectors(route: tuple[str, str]) -> None:
 
 
 def test_users_are_read() -> None:
-    """Each has a role; the others are optional."""
+    """A user has a role; the other keys are optional."""
     text = f"""
 [anna]
 role = "editor"
@@ -123,14 +123,14 @@ role = "Viewer"
     ),
 )
 def test_wrong_users_are_refused(text: str, reason: str) -> None:
-    """The error names the file, the user and the fault, and no secret."""
+    """The error has the file, the user and the fault, and no secret."""
     with pytest.raises(ConfigException, match=f"^users.toml: .*{reason}") as refused:
         read_users(text, source="users.toml")
     assert "clear" not in str(refused.value)
 
 
 def test_a_password_is_compared_with_its_hash() -> None:
-    """scrypt with a salt; a hash that is cut is none."""
+    """A password matches its scrypt hash; a cut hash matches nothing."""
     salt = b"0123456789abcdef"
     found = hashlib.scrypt(b"p\xc3\xa4ss", salt=salt, n=2**14, r=8, p=1, dklen=32)
     written = f"scrypt:{b64encode(salt).decode()}:{b64encode(found).decode()}"
@@ -140,7 +140,7 @@ def test_a_password_is_compared_with_its_hash() -> None:
 
 
 def test_a_subject_is_written_as_java_writes_it() -> None:
-    """The last part of the certificate comes first; commas in values are escaped."""
+    """The last part of the subject comes first, and commas in values are escaped."""
     subject = (
         (("countryName", "DE"),),
         (("organizationName", "Example, Inc"),),
@@ -165,12 +165,12 @@ OPTION = "-Djava.security.auth.login.config="
 def test_the_jaas_file_is_that_of_a_java_worker(
     configured: str | None, variables: dict[str, str], path: str
 ) -> None:
-    """The worker's key comes first, then the variables that Java and its start scripts read."""
+    """The worker's key counts first, then the variables that Java and its start scripts read."""
     assert jaas_file(configured, variables) == path
 
 
 def test_a_missing_jaas_file_is_named_with_the_way_out() -> None:
-    """The worker does not start."""
+    """A worker without the file does not start; the error says how to set it."""
     with pytest.raises(ConfigException, match=r"needs a JAAS file: set java\.security"):
         jaas_file(None, {"KAFKA_OPTS": "-Xmx1g"})
 
@@ -185,7 +185,7 @@ def test_a_missing_jaas_file_is_named_with_the_way_out() -> None:
     ),
 )
 def test_the_entry_names_the_file_of_credentials(text: str) -> None:
-    """Comments, quotes and other entries are those of Java's login files."""
+    """Comments, quotes and other entries of Java's login files are understood."""
     assert credentials_file(text, source="jaas.conf") == "/c.properties"
 
 
@@ -200,6 +200,6 @@ def test_the_entry_names_the_file_of_credentials(text: str) -> None:
     (f"KafkaConnect {{ {MODULE} required file=a; b.C required; }};", "cannot be read"),
 )
 def test_a_wrong_jaas_file_is_refused(text: str, reason: str) -> None:
-    """The error names the file and the reason, and no password."""
+    """The error has the file and the reason, and no password."""
     with pytest.raises(ConfigException, match=f"^jaas.conf: .*{reason}"):
         credentials_file(text, source="jaas.conf")

@@ -1,4 +1,4 @@
-"""When failed work is restarted, and when not."""
+"""When failed work is restarted, and when it stays FAILED."""
 
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ POLICY = RestartPolicy(
     stable_ms=20_000,
 )
 MIDDLE = 0.5
-"""Of the jitter: the delay as it is written."""
+"""The jitter that leaves a delay unchanged."""
 
 
 def failed(history: Restarts, now_ms: int, policy: RestartPolicy = POLICY) -> Restarts:
@@ -37,21 +37,21 @@ def failed(history: Restarts, now_ms: int, policy: RestartPolicy = POLICY) -> Re
 
 
 def test_the_wait_doubles_with_each_failure_in_a_row_up_to_the_longest() -> None:
-    """1, 2, 4, 8, and then 8 s for good."""
+    """The delay doubles from 1 s to the maximum of 8 s."""
     waits = [POLICY.delay_ms(failure, MIDDLE) for failure in (1, 2, 3, 4, 5, 1_000)]
     assert waits == [1_000, 2_000, 4_000, 8_000, 8_000, 8_000]
 
 
 @given(st.integers(1, 100), st.floats(0, 1, exclude_max=True))
 def test_jitter_moves_the_wait_by_a_fifth_up_to_the_longest(failure: int, jitter: float) -> None:
-    """Tasks that failed together restart at different times, and the operator's limit holds."""
+    """Tasks that failed together restart at different times, within the operator's maximum."""
     planned = min(POLICY.backoff_ms << (failure - 1), POLICY.backoff_max_ms)
     assert planned * 0.79 <= POLICY.delay_ms(failure, jitter) <= POLICY.backoff_max_ms
     assert POLICY.delay_ms(failure, jitter) <= planned * 1.2
 
 
 def test_attempts_count_within_the_window_only() -> None:
-    """Three restarts are made, then none; a task that fails now and then is restarted."""
+    """After three restarts in the window there is no other; older ones do not count."""
     history, now_ms = NO_RESTARTS, 0
     for _ in range(3):
         history = failed(history, now_ms)
@@ -69,7 +69,7 @@ def test_attempts_count_within_the_window_only() -> None:
 
 
 def test_only_a_stable_time_makes_up_for_failures() -> None:
-    """Then the next failure counts as the first; after a short run the wait goes on to grow."""
+    """After a stable time a failure counts as the first; before, the delay goes on growing."""
     history = after_restart(failed(NO_RESTARTS, 0), 1_000)
     running = after_start(history, 2_000)
     assert settled(running, POLICY, 21_999) == running
@@ -83,13 +83,13 @@ def test_only_a_stable_time_makes_up_for_failures() -> None:
 
 @cases("reason", NoRestart.PERMANENT, NoRestart.KILLED)
 def test_failures_that_a_restart_does_not_cure_are_not_restarted(reason: NoRestart) -> None:
-    """A wrong setting, a missing right, an operator's kill."""
+    """A permanent failure and an operator's kill lead to no restart."""
     history = after_failure(NO_RESTARTS, POLICY, 0, jitter=MIDDLE, no_restart=reason)
     assert (history.next_ms, history.ended) == (None, reason)
 
 
 def test_a_remark_names_the_time_and_the_attempt() -> None:
-    """An operator reads it below the trace; `never` adds nothing, as at Apache's worker."""
+    """The remark follows the trace; at `never` there is none, as at Apache's worker."""
     policy = replace(POLICY, mode=RestartMode.NEVER)
     history = failed(NO_RESTARTS, 0, policy)
     assert (history.next_ms, remark(history, policy)) == (None, "")
@@ -103,13 +103,13 @@ def test_a_remark_names_the_time_and_the_attempt() -> None:
 
 @cases("agents_only, mode", (True, RestartMode.ON_FAILURE), (False, RestartMode.NEVER))
 def test_auto_depends_on_the_group(agents_only: bool, mode: RestartMode) -> None:
-    """Beside Java workers a task behaves the same wherever it runs."""
+    """In a group with Java workers `auto` never restarts, so that all workers behave the same."""
     assert RestartPolicy().within(agents_only=agents_only).mode is mode
     assert POLICY.within(agents_only=agents_only).mode is RestartMode.ON_FAILURE
 
 
 def test_shown_attempts_are_reset_after_a_stable_time() -> None:
-    """The attempts of last week are not shown as those of today."""
+    """Attempts before a stable time are not shown, but the total keeps them."""
     running = Restarts(attempts=(0,), failures=1, running_since_ms=1_000, total=1)
     shown = restarts_json(running, POLICY, 90_000)
     assert (shown["attempts"], shown["total"], shown["policy"]) == (0, 1, "on-failure")

@@ -7,7 +7,7 @@ from pyconnect_agent.core.retry import RetryPolicy
 
 
 def test_delays_double_from_300_ms_and_are_random_above_the_maximum() -> None:
-    """No timeout means no retry."""
+    """Delays double from 300 ms, are random above the maximum, and are None at timeout 0."""
     policy = RetryPolicy(timeout_ms=-1)
     assert [policy.delay_ms(n, 0, 0.5) for n in (1, 2, 3, 4)] == [300, 600, 1200, 2400]
     policy = RetryPolicy(timeout_ms=-1, delay_max_ms=1_000)
@@ -20,7 +20,7 @@ def test_delays_double_from_300_ms_and_are_random_above_the_maximum() -> None:
 def test_a_delay_never_passes_the_deadline(
     attempt: int, elapsed_ms: int, timeout_ms: int, fraction: float
 ) -> None:
-    """Either it ends within the time, or there is none."""
+    """A delay ends within the timeout, or is None."""
     delay_ms = RetryPolicy(timeout_ms=timeout_ms).delay_ms(attempt, elapsed_ms, fraction)
     if elapsed_ms >= timeout_ms:
         assert delay_ms is None

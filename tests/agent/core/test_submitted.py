@@ -23,7 +23,7 @@ def submitted() -> SubmittedRecords:
 
 
 def test_an_offset_waits_for_all_earlier_ones_of_its_partition(submitted: SubmittedRecords) -> None:
-    """A later acknowledgement alone commits nothing."""
+    """A later acknowledgement alone makes no offset committable."""
     first, second, third = (submitted.submit({"p": "a"}, {"o": n}) for n in range(3))
     second.ack()
     assert committed(submitted.committable_offsets()) == []
@@ -38,7 +38,7 @@ def test_an_offset_waits_for_all_earlier_ones_of_its_partition(submitted: Submit
 
 
 def test_partitions_do_not_wait_for_each_other(submitted: SubmittedRecords) -> None:
-    """Only the head of the own queue counts."""
+    """An unacknowledged record only delays offsets of its own partition."""
     submitted.submit({"p": "slow"}, {"o": 1})
     submitted.submit({"p": "slow"}, {"o": 2})
     submitted.submit({"p": "quick"}, {"o": 7}).ack()
@@ -48,7 +48,7 @@ def test_partitions_do_not_wait_for_each_other(submitted: SubmittedRecords) -> N
 
 
 def test_a_dropped_record_is_forgotten(submitted: SubmittedRecords) -> None:
-    """The producer refused it, so its offset is not committed and blocks nothing."""
+    """The offset of a record that the producer refused is not committed and delays no other."""
     first, second, third = (submitted.submit({"p": 1}, {"o": n}) for n in range(3))
     assert second.drop()
     assert not second.drop()
@@ -59,13 +59,13 @@ def test_a_dropped_record_is_forgotten(submitted: SubmittedRecords) -> None:
 
 
 def test_null_partitions_and_offsets_are_valid(submitted: SubmittedRecords) -> None:
-    """A source may have neither; a null offset is committed as such."""
+    """A source may have neither partition nor offset; None is committed as it is."""
     submitted.submit(None, None).ack()
     assert committed(submitted.committable_offsets()) == [(None, None)]
 
 
 def test_a_committed_partition_starts_with_a_new_queue(submitted: SubmittedRecords) -> None:
-    """Its empty queue is gone; later records of the same dict are counted in a new one."""
+    """After a commit later records of the same dict are counted in a new queue."""
     partition = {"p": "a"}
     for number in range(3):
         submitted.submit(partition, {"o": number}).ack()
@@ -73,7 +73,7 @@ def test_a_committed_partition_starts_with_a_new_queue(submitted: SubmittedRecor
 
 
 def test_equal_partitions_share_a_queue_in_any_order(submitted: SubmittedRecords) -> None:
-    """As Java's map equality."""
+    """Partitions are compared as Java's maps, without regard to order."""
     blocked = submitted.submit({"a": 1, "b": "x"}, {"o": 1})
     submitted.submit({"b": "x", "a": 1}, {"o": 2}).ack()
     assert committed(submitted.committable_offsets()) == []
@@ -85,14 +85,14 @@ def test_equal_partitions_share_a_queue_in_any_order(submitted: SubmittedRecords
 def test_partitions_whose_values_differ_in_type_are_different(
     submitted: SubmittedRecords, one: object, other: object
 ) -> None:
-    """Python's == would mix them."""
+    """Values that are equal in Python but of different types are different partitions."""
     submitted.submit({"p": one}, {"o": 1})
     submitted.submit({"p": other}, {"o": 2}).ack()
     assert committed(submitted.committable_offsets()) == [({"p": other}, {"o": 2})]
 
 
 def test_a_connector_may_reuse_its_partition_dict(submitted: SubmittedRecords) -> None:
-    """The content at the time of submission counts."""
+    """The content of the dict at the time of submission counts."""
     partition: dict[str, object] = {"p": "a"}
     submitted.submit(partition, {"o": 1}).ack()
     partition["p"] = "b"
@@ -103,7 +103,7 @@ def test_a_connector_may_reuse_its_partition_dict(submitted: SubmittedRecords) -
 
 
 def test_nested_partitions_are_compared_by_content() -> None:
-    """They are refused when written, not when submitted."""
+    """A nested partition is refused only when it is written."""
     expected = canonical_partition({"p": [1, {"q": None}]})
     assert canonical_partition({"p": [1, {"q": None}]}) == expected
     assert canonical_partition({"p": [1, {"q": 1}]}) != canonical_partition({"p": [1, {"q": True}]})
@@ -112,7 +112,7 @@ def test_nested_partitions_are_compared_by_content() -> None:
 
 
 def test_later_results_override_and_counts_add(submitted: SubmittedRecords) -> None:
-    """So that offsets of several rounds become one commit."""
+    """Results of several rounds combine to one commit."""
     submitted.submit({"p": "a"}, {"o": 1}).ack()
     submitted.submit({"p": "b"}, {"o": 1}).ack()
     first = submitted.committable_offsets()
@@ -125,7 +125,7 @@ def test_later_results_override_and_counts_add(submitted: SubmittedRecords) -> N
 
 
 def test_a_run_counts_when_each_of_its_records_is_acknowledged(submitted: SubmittedRecords) -> None:
-    """In any order, between single records; its offset is the last one's."""
+    """A run is committable once all its records, and all earlier ones, are acknowledged."""
     single = submitted.submit({"p": 1}, {"o": 0})
     run = submitted.submit_run({"p": 1}, {"o": 3}, 3)
     submitted.submit_run({"p": 2}, {"o": 9}, 1).acknowledge(None)
@@ -140,7 +140,7 @@ def test_a_run_counts_when_each_of_its_records_is_acknowledged(submitted: Submit
 
 
 def test_a_cut_run_counts_its_accepted_records(submitted: SubmittedRecords) -> None:
-    """The count is zero when the first record was refused already."""
+    """A run counts the records before a refused one, which may be none."""
     run = submitted.submit_run({"p": 1}, {"o": 3}, 3)
     run.acknowledge(None)
     run.cut({"o": 1}, 1)
@@ -164,7 +164,7 @@ steps = st.lists(
 
 @given(steps)
 def test_the_longest_prefix_is_committed(history: list[tuple[str, object, int]]) -> None:
-    """Against a model that remembers everything, whatever the order of acknowledgements."""
+    """The committed offsets equal those of a simple model, for any order of acknowledgements."""
     submitted = SubmittedRecords()
     handles: list[SubmittedRecord] = []
     model: list[dict[str, object]] = []

@@ -1,4 +1,4 @@
-"""When a task is over a limit, and what its trace says."""
+"""When a task is over a limit, and the text of its trace."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from pyconnect_agent.core.task_limits import (
 
 
 def used(*samples: tuple[int, int, int]) -> UseOverTime:
-    """From samples of seconds, bytes and seconds of processor time."""
+    """Return the use over time, from samples of seconds, bytes and seconds of processor time."""
     found = UseOverTime()
     for at_s, resident_bytes, cpu_s in samples:
         found.add(Use(at_ms=at_s * 1_000, resident_bytes=resident_bytes, cpu_ms=cpu_s * 1_000))
@@ -22,7 +22,7 @@ def used(*samples: tuple[int, int, int]) -> UseOverTime:
 
 
 def test_memory_over_its_limit_is_said_with_both_numbers() -> None:
-    """At the limit is not over it."""
+    """A task exactly at its limit is not over it."""
     limits = TaskLimits(memory_bytes=100)
     assert excess(limits, used((0, 100, 0))) is None
     trace = excess(limits, used((0, 50, 0), (1, 101, 0))) or ""
@@ -30,7 +30,7 @@ def test_memory_over_its_limit_is_said_with_both_numbers() -> None:
 
 
 def test_the_processor_counts_over_a_whole_minute() -> None:
-    """A task may be busy for a while, and what it did long ago does not count."""
+    """The average of the last minute counts: neither a short burst nor earlier use."""
     limits = TaskLimits(cpu_percent=50)
     assert excess(limits, used((0, 1, 0), (30, 1, 30))) is None
     assert excess(limits, used((0, 1, 0), (30, 1, 30), (60, 1, 30))) is None
@@ -42,7 +42,7 @@ def test_the_processor_counts_over_a_whole_minute() -> None:
 
 
 def test_samples_and_limits_have_ends() -> None:
-    """A task runs for years; without limits or samples nothing is over them."""
+    """Old samples are dropped; without limits or samples no task is over a limit."""
     use = used(*((at_s, 1, at_s // 2) for at_s in range(1_000)))
     assert use.cpu_percent == pytest.approx(50, abs=1)
     assert len(use._samples) <= CPU_WINDOW_MS // 1_000 + 2
@@ -51,7 +51,7 @@ def test_samples_and_limits_have_ends() -> None:
 
 
 def test_a_connector_overrides_the_worker_also_with_no_limit() -> None:
-    """A limit that cannot be parsed has no effect: a Java worker may have accepted it."""
+    """0 removes the worker's limit, and a value that cannot be parsed has no effect."""
     worker = AgentKeys().overridden({MEMORY: 1_000, PROCESSOR: 0})
     assert worker.limits == TaskLimits(memory_bytes=1_000)
     expected = TaskLimits(cpu_percent=150)

@@ -17,7 +17,7 @@ def record(value: str = "v", partition: int | None = None) -> SourceRecord:
 
 
 def test_every_poll_ends_a_transaction() -> None:
-    """Also one that returned nothing, a pause and an orderly end."""
+    """An empty poll, a pause and an orderly end commit a transaction too."""
     boundary = PollBoundary()
     assert not boundary.watches_records
     assert boundary.after_batch(0) is Decision.COMMIT
@@ -25,7 +25,7 @@ def test_every_poll_ends_a_transaction() -> None:
 
 
 def test_an_interval_is_counted_from_the_last_commit() -> None:
-    """The first poll that ends late enough commits; so does a pause, whose time does not count."""
+    """The first poll after the interval commits, as does a pause, whose time does not count."""
     boundary = IntervalBoundary(100)
     boundary.begin(1_000)
     assert boundary.after_batch(1_099) is Decision.CONTINUE
@@ -40,7 +40,7 @@ def test_an_interval_is_counted_from_the_last_commit() -> None:
 
 
 def test_a_connector_decides_for_a_batch_once() -> None:
-    """A request is forgotten when it was followed; an explicit None is refused as by Kafka."""
+    """A request counts once, and an explicit None is refused, as in Kafka."""
     requested = RequestedTransactions()
     boundary = ConnectorBoundary(requested)
     requested.commit_transaction()
@@ -58,7 +58,7 @@ def test_a_connector_decides_for_a_batch_once() -> None:
 
 
 def test_a_rest_commits_a_part_of_a_poll_but_not_of_a_connectors_batch() -> None:
-    """Progress is better than none, unless the connector asked for a whole batch (KIP-618)."""
+    """A part of a poll is committed at a pause, unless the connector asked for a whole batch."""
     requested = RequestedTransactions()
     boundary = ConnectorBoundary(requested)
     requested.commit_transaction()
@@ -69,7 +69,7 @@ def test_a_rest_commits_a_part_of_a_poll_but_not_of_a_connectors_batch() -> None
 
 
 def test_a_connector_decides_for_that_very_record_once() -> None:
-    """Equal records are others, and later ones are not concerned."""
+    """A request counts once and only for this record, not for an equal one."""
     requested = RequestedTransactions()
     boundary = ConnectorBoundary(requested)
     first, twin, third = record(), record(), record()
@@ -82,7 +82,7 @@ def test_a_connector_decides_for_that_very_record_once() -> None:
 
 
 def test_both_commit_and_abort_fail_the_task() -> None:
-    """For a batch as for a record, each with Kafka's text."""
+    """Requests for both, for a batch or a record, raise an error with Kafka's text."""
     requested = RequestedTransactions()
     boundary = ConnectorBoundary(requested)
     requested.commit_transaction()

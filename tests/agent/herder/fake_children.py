@@ -1,4 +1,4 @@
-"""Children without processes: they do at once what is asked, or hold it back on demand."""
+"""Children without processes, which do everything at once, or only when a test allows it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STATES = {
 
 
 class _Running(dict[Any, ConnectorConfig]):
-    """The configs of what runs."""
+    """The configs of the running connectors or tasks."""
 
     def __init__(self, children: FakeChildren) -> None:
         self.children = children
@@ -75,7 +75,7 @@ class FakeTasks(_Running):
 
 
 class FakeChildren:
-    """Stands in for `ChildProcesses`: `tasks` a connector; cleared, `may_stop` holds stops back."""
+    """A stand-in for `ChildProcesses`. `tasks`: per connector; stops wait for `may_stop`."""
 
     def __init__(self) -> None:
         self.listener: ChildListener | None = None
@@ -101,7 +101,7 @@ class FakeChildren:
     async def start(self) -> None: ...
 
     async def stop(self, *, hurry: bool = False) -> None:
-        """Note whether it was in a hurry."""
+        """Stop all work, and note whether the stop is in a hurry."""
         self.stopped.append(hurry)
         if hurry:
             self.may_stop.set()

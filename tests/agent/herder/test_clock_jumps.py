@@ -1,4 +1,4 @@
-"""The worker's clock when the machine's is set."""
+"""The worker's clock when the time of the machine is changed."""
 
 import re
 import time
@@ -17,16 +17,15 @@ SHOWN = [
     "tasks/sink/loop", "tasks/source/at_least_once", "tasks/source/exactly_once",
     "tasks/source/loop", "tasks/task_metrics", "tasks/tracing", "tasks/work",
 ]  # fmt: skip
-"""Modules whose times are shown or written, and compared with no deadline."""
+"""Modules whose times are shown or written, but not compared with a deadline."""
 COMPARED = ["herder/port", "kafka/task_consumer", "rest/access"]
-"""The start of the worker's clock; the age of records in `auto.offset.reset=by_duration`, and of a
-user's name that another worker has signed."""
+"""Modules that compare wall-clock times: at the start, and ages of records or signed names."""
 WALL = re.compile(r"\btime\.time\b|time\.time_ns|datetime\.now|utcnow")
 
 
 @cases("jump_s", -86_400.0, -1.0, 3_600.0)
 def test_a_clock_jump_moves_no_deadline(monkeypatch: pytest.MonkeyPatch, jump_s: float) -> None:
-    """Only the monotonic clock counts after the start: no timer fires early, late or twice."""
+    """After its start the worker's clock is monotonic: no timer is early, late or repeated."""
     clock = WorkerClock()
     before_ms = clock.now_ms()
     wall = time.time
@@ -35,7 +34,7 @@ def test_a_clock_jump_moves_no_deadline(monkeypatch: pytest.MonkeyPatch, jump_s:
 
 
 def test_only_known_modules_of_the_worker_read_the_wall_clock() -> None:
-    """A deadline needs the monotonic clock: look at a module before it gets into the list."""
+    """Deadlines need the monotonic clock, so a new reader of the wall clock has to be checked."""
     root = Path(pyconnect_agent.__file__).parent
     reading = [
         path.relative_to(root).with_suffix("").as_posix()

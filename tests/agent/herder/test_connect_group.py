@@ -1,4 +1,4 @@
-"""Membership as the herder sees it, over a group's thread that does nothing by itself."""
+"""Membership in the herder's view, over a group's thread that does nothing by itself."""
 
 from typing import Any, cast
 
@@ -23,7 +23,7 @@ OWNED = Work(("c",), (ConnectorTaskId("c", 0),))
 
 
 class Group:
-    """A group whose thread is this object; `calls` are those of the thread."""
+    """A group with this object as its thread; `calls` are the calls of the thread."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -51,14 +51,14 @@ class Group:
         self.calls.append("permit join")
 
     def join(self, assignment: bytes) -> None:
-        """A join completes."""
+        """Complete a join."""
         joined = JoinedGroup(
             generation=1, member_id="m", protocol_name="sessioned", assignment=assignment
         )
         self.group.joined(joined)
 
     def claims(self) -> Assignment | None:
-        """Return the metadata of the next subscription."""
+        """Return the claims in the next subscription, None without any."""
         offered = dict(self.group.offered_protocols())
         return decode_subscription(offered["sessioned"]).allocation
 
@@ -76,7 +76,7 @@ def assignment() -> bytes:
 
 
 def test_an_assignment_that_cannot_be_decoded_permits_no_join() -> None:
-    """The herder permits each join: only it knows that nothing stands against it."""
+    """An unreadable assignment permits no join, because only the herder may permit one."""
     group = Group()
     group.join(b"")
     assert group.posted == [on.AssignmentUnreadable()]
@@ -84,7 +84,7 @@ def test_an_assignment_that_cannot_be_decoded_permits_no_join() -> None:
 
 
 def test_a_join_claims_owned_work_and_the_last_assignment() -> None:
-    """Without an assignment there is nothing to claim."""
+    """A join claims nothing before the worker's first assignment."""
     group = Group()
     rejoin = RequestRejoin(snapshot=ConfigSnapshot(), owned=OWNED)
     group.group.request_rejoin(rejoin)
@@ -96,12 +96,12 @@ def test_a_join_claims_owned_work_and_the_last_assignment() -> None:
 
 
 def test_a_loss_of_the_coordinator_during_a_wish_to_join_is_not_undone() -> None:
-    """The two come from two threads; work that others may have must not be claimed."""
+    """Work that another worker may have is not claimed, even if two threads act at once."""
     group = Group()
     group.join(assignment())
 
     class Rejoin:
-        """The group's thread loses the coordinator while the event loop reads this."""
+        """A request during whose reading the group's thread loses the coordinator."""
 
         @property
         def owned(self) -> Work:

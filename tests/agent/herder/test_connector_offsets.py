@@ -22,7 +22,7 @@ OTHER = b'["c",{"a":9}]'
 
 
 class Children:
-    """Answers with what is in the connector's own topic."""
+    """Children that answer with the content of the connector's own topic."""
 
     def __init__(self, answer: Mapping[bytes, bytes] | AgentError) -> None:
         self.answer = answer
@@ -49,7 +49,7 @@ def read(
 
 
 def test_of_one_partition_the_own_topics_offset_is_shown() -> None:
-    """In any form of the key; a partition that only the worker's topic has is shown too."""
+    """Of equal partitions the own topic's offset counts; other offsets are shown too."""
     children = Children({OLD: b'{"o":2}'})
     entries = {OLD: b'{"o":0}', NEW: b'{"o":1}', OTHER: b'{"o":9}'}
     shown = read(children, entries, own=True)
@@ -57,7 +57,7 @@ def test_of_one_partition_the_own_topics_offset_is_shown() -> None:
 
 
 def test_without_a_topic_of_its_own_no_process_is_started() -> None:
-    """The worker's store is at hand."""
+    """The worker's own store is read without a child process."""
     children = Children({})
     assert read(children, {OTHER: b'{"o":9}'}, own=False) == [({"a": 9}, {"o": 9})]
     assert children.asked == 0
@@ -65,6 +65,6 @@ def test_without_a_topic_of_its_own_no_process_is_started() -> None:
 
 @cases("error", InternalError("no"), RequestTimedOutError("late"))
 def test_a_topic_that_cannot_be_read_is_a_failure(error: AgentError) -> None:
-    """Half the truth would be none."""
+    """If the own topic cannot be read, no offsets are returned at all."""
     with pytest.raises(InternalError, match="Failed to retrieve offsets for source connector c"):
         read(Children(error), {}, own=True)

@@ -38,14 +38,14 @@ TIMEOUT_MS = 5_000
 
 @pytest.fixture(autouse=True)
 def _restored_level() -> Iterator[None]:
-    """A herder sets that of the root logger."""
+    """Restore the root logger's level, which a herder sets."""
     level = logging.getLogger().level
     yield
     logging.getLogger().setLevel(level)
 
 
 class GatedConfigStore(ConfigStore):
-    """Writes wait until the gate is open, or fail."""
+    """A store whose writes wait until the gate is open, or fail."""
 
     def __init__(self) -> None:
         super().__init__(MemoryLog())
@@ -63,14 +63,14 @@ class GatedConfigStore(ConfigStore):
 
 
 class NoOtherWorkers:
-    """In a group of one, no request is forwarded."""
+    """A client that must not be called, because a group of one forwards no request."""
 
     async def send(self, method: str, url: str, **_: Any) -> Any:
         raise AssertionError(f"{method} {url} was sent")
 
 
 class Shell:
-    """A running herder and what it works with."""
+    """A running herder with its stores and children."""
 
     def __init__(self, *, standalone: bool = False) -> None:
         self.group_failed: Callable[[BaseException], None] | None = None
@@ -131,7 +131,7 @@ async def running(*, standalone: bool = False, announced: bool = True) -> AsyncI
 
 
 async def test_the_table_of_the_performer_has_every_effect() -> None:
-    """`Abort` alone is not performed: it ends the loop."""
+    """Only `Abort` has no entry, because it ends the loop."""
     kinds = {kind for kind in vars(do).values() if isinstance(kind, type)}
     effects = {kind for kind in kinds if issubclass(kind, do.Effect)}
     performed = effects - {do.Effect, do.Awaited, do.Abort}
@@ -139,7 +139,7 @@ async def test_the_table_of_the_performer_has_every_effect() -> None:
 
 
 async def test_a_created_connector_runs_with_its_tasks() -> None:
-    """From request to status, through stores, group and children."""
+    """A creation goes from the request through stores, group and children to the status."""
     async with running() as shell:
         assert (await shell.created()).created
         info = shell.herder.connector_status("c")
@@ -154,7 +154,7 @@ async def test_a_created_connector_runs_with_its_tasks() -> None:
 
 
 async def test_a_slow_write_does_not_delay_other_requests() -> None:
-    """Reads, health and other connectors' states are served while the broker takes its time."""
+    """Reads, health and pauses of other connectors are served during a slow write."""
     async with running() as shell:
         await shell.created()
         shell.store.gate.clear()
@@ -170,7 +170,7 @@ async def test_a_slow_write_does_not_delay_other_requests() -> None:
 
 
 async def test_a_timed_out_request_names_what_it_waits_for() -> None:
-    """Its write takes effect afterwards."""
+    """The write of a timed-out request takes effect afterwards."""
     async with running() as shell:
         shell.store.gate.clear()
         request = ask.PutConnectorConfig(connector="c", config=CONFIG)
@@ -181,7 +181,7 @@ async def test_a_timed_out_request_names_what_it_waits_for() -> None:
 
 
 async def test_failures_of_writes_and_starts_have_their_texts() -> None:
-    """Nothing is created; a refusal of the worker process is like one of the connector."""
+    """A failed write creates nothing, and a refused start has its reason in the status."""
     async with running() as shell:
         shell.store.failure = KafkaError("Error writing connector configuration to Kafka")
         with pytest.raises(InternalError, match="Error writing connector configuration"):
@@ -196,7 +196,7 @@ async def test_failures_of_writes_and_starts_have_their_texts() -> None:
 
 
 async def test_draining_answers_requests_before_work_has_stopped() -> None:
-    """Clients are not held up by a task that takes its time; a second signal kills it."""
+    """A stop answers all requests before its tasks have ended; a hurried stop kills them."""
     async with running() as shell:
         await shell.created()
         shell.children.may_stop.clear()
@@ -216,7 +216,7 @@ async def test_draining_answers_requests_before_work_has_stopped() -> None:
 
 
 async def test_health_waits_until_the_worker_is_announced() -> None:
-    """A standalone worker creates its connectors first."""
+    """A standalone worker is ready only when it has created its connectors."""
     async with running(announced=False) as shell:
         with pytest.raises(RequestTimedOutError):
             await shell.herder.submit(ask.Probe(), timeout_ms=50)
@@ -227,7 +227,7 @@ async def test_health_waits_until_the_worker_is_announced() -> None:
 
 
 async def test_a_topic_is_recorded_once() -> None:
-    """The status store is asked first; resetting forgets it."""
+    """A known topic is not recorded again, and a reset removes it."""
     async with running() as shell:
         for task in (0, 1):
             shell.herder.child_listener.topic_used(ConnectorTaskId("c", task), "t")
@@ -237,7 +237,7 @@ async def test_a_topic_is_recorded_once() -> None:
 
 
 async def test_a_cluster_wide_level_takes_the_way_of_the_config_store() -> None:
-    """It is applied when it is read."""
+    """A cluster-wide level is applied when it is read from the config topic."""
     async with running() as shell:
         await shell.herder.set_cluster_logger_level("some.logger", "DEBUG")
         await eventually_async(lambda: "some.logger" in shell.herder.loggers())
@@ -249,7 +249,7 @@ async def test_a_cluster_wide_level_takes_the_way_of_the_config_store() -> None:
     (RuntimeError("unforeseen"), "RuntimeError: unforeseen"),
 )
 async def test_a_membership_that_has_failed_ends_the_herder(error: Exception, reason: str) -> None:
-    """With the membership, for every kind of failure; the worker ends with the herder."""
+    """Every failure of the membership ends the herder, and so the worker."""
     shell = Shell()
     herding = asyncio.create_task(shell.herder.run())
     await shell.herder.start()
@@ -287,7 +287,7 @@ java.lang.IllegalStateException: boom
 def test_reason_of_a_failure(
     trace: str | None, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is the innermost error, never a line of a stack."""
+    """The reason in the log is the innermost error, never a line of a stack."""
     events = ChildEvents(lambda _: None, StatusStore(MemoryLog()), WorkerClock(), track_topics=True)
     with caplog.at_level(logging.ERROR):
         events.reported(ConnectorTaskId("c", 0), Reported(state=State.FAILED, trace=trace))
@@ -299,7 +299,7 @@ ONE_TASK = ConfigSnapshot(connector_configs={"kept": {}}, task_counts={"kept": 1
 
 
 class DeletionsStore(StatusStore):
-    """Remembers what was deleted, whether it was known or not."""
+    """A store that remembers all deletions, also of unknown items."""
 
     def __init__(self) -> None:
         super().__init__(MemoryLog())
@@ -323,7 +323,7 @@ def view(store: StatusStore) -> StatusView:
 
 
 def test_statuses_of_vanished_work_are_tombstoned_tasks_first(store: DeletionsStore) -> None:
-    """Connectors without a config and tasks beyond the task count go, everything else stays."""
+    """Statuses without a config, or beyond the task count, are removed; others stay."""
     for name in ("kept", "gone"):
         store.put(name, RUNNING)
         for number in (0, 1):
@@ -335,14 +335,14 @@ def test_statuses_of_vanished_work_are_tombstoned_tasks_first(store: DeletionsSt
 
 
 def test_revoked_work_is_tombstoned_before_its_status_is_read(store: DeletionsStore) -> None:
-    """Its last status is on the way to the topic only; the tombstone has to follow it."""
+    """The last status of revoked work may not be read yet, and its tombstone must follow it."""
     revoked = Work.of(["gone", "kept"], [ConnectorTaskId("kept", n) for n in (0, 1)])
     view(store).clean(ONE_TASK, revoked)
     assert store.deleted == ["kept-1", "gone"]
 
 
 def test_a_state_info_lists_tasks_by_number(store: DeletionsStore) -> None:
-    """The type comes from the config, and is unknown when that is gone."""
+    """The type is that of the config, and `unknown` without a config."""
     store.put("kept", RUNNING)
     for number in (10, 2):
         store.put(ConnectorTaskId("kept", number), RUNNING)

@@ -1,4 +1,4 @@
-"""Java plugins found by service files and class files; Java's answers are a fake's."""
+"""Java plugins found by service files and class files, with a fake Java."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -38,14 +38,14 @@ LISTED = {"a.Listed": class_file("a.Listed", SOURCE_CONNECTOR)}
 
 
 def scan_as_text(class_paths: Sequence[ClassPath], kafka_jars: Sequence[str]) -> Sequence[JarScan]:
-    """Run the scan as the separate process does, with the texts that pass between the two."""
+    """Run the scan as the separate process does, with its input and output as text."""
     output = StringIO()
     main(StringIO(to_input(class_paths, kafka_jars)), output)
     return from_output(output.getvalue())
 
 
 class World:
-    """Kafka's jars, plugins, and a Java that answers as it was told."""
+    """Kafka's jars, plugins, and a Java with prepared answers."""
 
     def __init__(self, root: Path) -> None:
         self.plugins = root / "plugins"
@@ -109,7 +109,7 @@ def names(found: JavaPlugins) -> set[str]:
     ("hybrid_warn", {"a.Listed", "a.Unlisted"}, True),
 )
 def test_modes_of_discovery(world: World, mode: str, expected: set[str], warned: bool) -> None:
-    """Service files, classes, or both, with a warning of classes that no service file names."""
+    """A mode uses service files, classes or both, and may warn of a missing service file."""
     unlisted = {"a.Unlisted": class_file("a.Unlisted", "a.Listed")}
     make_jar(world.plugins / "p.jar", LISTED | unlisted, {SOURCE_CONNECTOR: ["a.Listed"]})
     found = world.find(mode)
@@ -119,14 +119,14 @@ def test_modes_of_discovery(world: World, mode: str, expected: set[str], warned:
 
 
 def test_hybrid_fail_refuses_a_class_without_service_file(world: World) -> None:
-    """With its name and location."""
+    """The error has the name and the location of the class."""
     make_jar(world.plugins / "p.jar", LISTED)
     with pytest.raises(ConnectException, match=r"a\.Listed in file:.*p\.jar.*hybrid_warn"):
         world.find("hybrid_fail")
 
 
 def test_classes_are_plugins_by_all_that_they_extend(world: World) -> None:
-    """Through public classes of the location and of Kafka; abstract classes and others are none."""
+    """Only public, concrete classes whose base classes are all public are plugins."""
     location = world.plugins / "classes"
     for name, content in {
         "a.ByKafka": class_file("a.ByKafka", "org.apache.kafka.connect.Base"),
@@ -148,7 +148,7 @@ def test_classes_are_plugins_by_all_that_they_extend(world: World) -> None:
 
 @cases("mode", "service_load", "only_scan", "hybrid_fail")
 def test_config_providers_need_a_service_file(world: World, mode: str) -> None:
-    """As in Apache's worker, they are not found by what they implement."""
+    """Config providers are not found by their interface, as in Apache's worker."""
     providers = ("a.Provider", "a.Unlisted")
     classes = {name: class_file(name, interfaces=[CONFIG_PROVIDER]) for name in providers}
     make_jar(world.plugins / "p.jar", classes, {CONFIG_PROVIDER: ["a.Provider"]})
@@ -156,7 +156,7 @@ def test_config_providers_need_a_service_file(world: World, mode: str) -> None:
 
 
 def test_classes_of_other_loaders_are_no_plugins(world: World) -> None:
-    """Those of web applications and Spring's, and those for one Java of a multi-release jar."""
+    """Classes below WEB-INF, BOOT-INF or META-INF/versions are for other loaders."""
     content = class_file("a.Hidden", SOURCE_CONNECTOR)
     places = ("WEB-INF.classes", "BOOT-INF.classes", "META-INF.versions.21")
     make_jar(world.plugins / "p.jar", {f"{place}.a.Hidden": content for place in places})
@@ -165,14 +165,14 @@ def test_classes_of_other_loaders_are_no_plugins(world: World) -> None:
 
 
 def test_the_first_of_two_classes_of_one_name_counts(world: World) -> None:
-    """The one that Java loads."""
+    """Java loads the first of two classes of one name, so that one counts."""
     make_jar(world.plugins / "p" / "a.jar", LISTED)
     make_jar(world.plugins / "p" / "b.jar", {"a.Listed": class_file("a.Listed")})
     assert names(world.find("only_scan")) == {"a.Listed"}
 
 
 def test_the_answer_of_java_decides_about_a_class(world: World) -> None:
-    """Left out are a class that cannot be made or is of another type, and a copy of Kafka's."""
+    """A class that Java cannot make, of another type, or a copy of Kafka's is left out."""
     services = {SOURCE_CONNECTOR: ["a.Good", "a.Bad", "a.Copy", "a.NoConstructor", "a.Other"]}
     make_jar(world.plugins / "p.jar", {}, services)
     world.answers = {
@@ -194,7 +194,7 @@ def test_the_answer_of_java_decides_about_a_class(world: World) -> None:
 
 
 def test_a_broken_jar_costs_itself_only(world: World) -> None:
-    """Not an archive, a class that is none, and a location whose Java process fails."""
+    """A broken archive, class or Java process makes a problem of its location only."""
     make_jar(world.plugins / "good.jar", LISTED, {SOURCE_CONNECTOR: ["a.Listed"]})
     (world.plugins / "broken.jar").write_bytes(b"PK no")
     make_jar(world.plugins / "noise.jar", {"a.Noise": b"noise"})
@@ -221,7 +221,7 @@ def test_a_broken_jar_costs_itself_only(world: World) -> None:
 def test_a_jar_that_cannot_be_read_is_a_problem_of_its_own(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such as one that belongs to another user."""
+    """A jar that belongs to another user does not affect other jars."""
     make_jar(world.plugins / "good.jar", LISTED, {SOURCE_CONNECTOR: ["a.Listed"]})
     denied, opened = make_jar(world.plugins / "denied.jar"), io.open
 
@@ -237,7 +237,7 @@ def test_a_jar_that_cannot_be_read_is_a_problem_of_its_own(
 
 
 def test_a_damaged_jar_is_a_problem_of_its_own(tmp_path: Path) -> None:
-    """Whichever byte has changed, the next location is read."""
+    """A jar with any changed byte does not affect the next location."""
     whole = make_jar(tmp_path / "whole.jar", LISTED, {SOURCE_CONNECTOR: ["a.Listed"]})
     content = make_jar(tmp_path / "a.jar", {"a.\u00c4": class_file("a.\u00c4")}).read_bytes()
     damaged = tmp_path / "damaged.jar"
@@ -248,7 +248,7 @@ def test_a_damaged_jar_is_a_problem_of_its_own(tmp_path: Path) -> None:
 
 
 def test_damaged_jars_are_named_with_their_fault(world: World) -> None:
-    """An empty one, a truncated one, one with a damaged entry; a directory is one of classes."""
+    """The problem names an empty, truncated or damaged jar; a directory may be named like a jar."""
     whole = make_jar(world.plugins / "good.jar", LISTED, {SOURCE_CONNECTOR: ["a.Listed"]})
     content = whole.read_bytes()
     (world.plugins / "empty.jar").touch()
@@ -270,7 +270,7 @@ def test_damaged_jars_are_named_with_their_fault(world: World) -> None:
 
 
 def test_java_is_asked_once_for_the_same_jars(world: World) -> None:
-    """Another content asks again, an answer with an error is not kept."""
+    """Changed jars are asked about again, and an answer with an error is not cached."""
     jar = world.plugins / "p.jar"
     make_jar(jar, LISTED, {SOURCE_CONNECTOR: ["a.Listed"]})
     assert names(world.find()) == names(world.find()) == {"a.Listed"}
@@ -284,7 +284,7 @@ def test_java_is_asked_once_for_the_same_jars(world: World) -> None:
 
 
 def test_a_cache_that_cannot_be_written_changes_nothing(world: World) -> None:
-    """The next start asks again."""
+    """Without a writable cache each start asks Java again."""
     make_jar(world.plugins / "p.jar", LISTED, {SOURCE_CONNECTOR: ["a.Listed"]})
     world.cache.write_text("a file")
     assert names(world.find()) == names(world.find()) == {"a.Listed"}
@@ -299,14 +299,14 @@ def kafkas(found: JavaPlugins) -> dict[str, str]:
 
 
 def with_an_old_plugin(world: World) -> None:
-    """Beside one that runs with each release."""
+    """Add an old plugin, and one that runs with each release."""
     old = class_file("a.Old", SOURCE_CONNECTOR, uses=[MK_SET])
     make_jar(world.plugins / "old-1.jar", {"a.Old": old})
     make_jar(world.plugins / "new-1.jar", {"a.New": class_file("a.New", SOURCE_CONNECTOR)})
 
 
 def test_a_location_has_the_newest_kafka_with_all_that_it_needs(world: World) -> None:
-    """The usual one where it has all. The answer is kept with the plugins."""
+    """A location whose classes all exist in the usual Kafka keeps it; the cache has the result."""
     with_an_old_plugin(world)
     expected = {"a.Old": "3.9", "a.New": ""}
     assert kafkas(world.find()) == expected
@@ -317,7 +317,7 @@ def test_a_location_has_the_newest_kafka_with_all_that_it_needs(world: World) ->
 
 
 def test_the_workers_file_names_the_kafka_of_a_location(world: World) -> None:
-    """The first pattern that fits its name wins, also over what its classes need."""
+    """The first pattern that matches the location's name wins, even over its classes' needs."""
     with_an_old_plugin(world)
     world.find()
     world.releases = "old-*=4.4, *=/opt/kafka"
@@ -325,7 +325,7 @@ def test_the_workers_file_names_the_kafka_of_a_location(world: World) -> None:
 
 
 def test_a_file_beside_the_jars_names_the_kafka_of_a_location(world: World) -> None:
-    """The worker's file wins over it, and a change of it counts at the next start."""
+    """The worker's file wins over the file beside the jars, which is read at each start."""
     directory = world.plugins / "here"
     make_jar(directory / "p.jar", {"a.New": class_file("a.New", SOURCE_CONNECTOR)})
     assert kafkas(world.find()) == {"a.New": ""}
@@ -339,7 +339,7 @@ def test_a_file_beside_the_jars_names_the_kafka_of_a_location(world: World) -> N
 
 
 def test_without_the_jars_of_its_kafka_a_location_has_the_usual_one(world: World) -> None:
-    """As a problem with the reason, and the next start tries again."""
+    """The missing jars are a problem with the reason, and the next start tries again."""
     with_an_old_plugin(world)
     world.missing = {"3.9"}
     found = world.find()

@@ -42,7 +42,7 @@ def test_columns_of_a_source(
 
 
 def test_columns_for_a_sink() -> None:
-    """The bytes that the Java process reads, in their order."""
+    """The columns are the bytes that the Java process reads, in its order."""
     batch = encode_sink(
         names=["b", "a"],
         topics=["b", "a", "b"],
@@ -68,7 +68,7 @@ def test_columns_for_a_sink() -> None:
 
 
 def test_slices_of_records() -> None:
-    """A part of a poll has its own records, the same objects as the whole."""
+    """A part of a poll has the same record objects as the whole."""
     rows: list[Any] = [(0, b'{"n":%d}' % n, b"k", b"v") for n in range(4)]
     facts = {"dropped": [1], "failures": [{"row": 2}], "first": 10}
     records = JavaSourceRecords.of(decode_source(memoryview(payload(rows, **facts))))
@@ -83,7 +83,7 @@ def test_slices_of_records() -> None:
 
 
 def test_a_failed_record_is_shown_as_java_shows_it() -> None:
-    """Python does not have its key and value."""
+    """A failed record is shown with Java's text, as Python does not have its key and value."""
     failures = [{"row": 0, "record": "SourceRecord{value=bad}"}, {"row": 1}]
     rows: list[Any] = [(0, b'{"n":%d}' % n, None, None) for n in range(2)]
     records = JavaSourceRecords.of(decode_source(memoryview(payload(rows, failures=failures))))

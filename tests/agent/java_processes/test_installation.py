@@ -1,4 +1,4 @@
-"""Which Java, and which of Kafka's jars, run plugins."""
+"""The Java and the jars of Kafka that plugins run with."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def make_kafka(libs: Path, *others: str) -> Path:
 
 @pytest.fixture(autouse=True)
 def a_wheel_with_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The host's jar is there; what the user's cache holds does not count."""
+    """The host's jar is in the wheel, and the user's real cache is not used."""
     (tmp_path / "host.jar").touch()
     monkeypatch.setattr(installation, "built_host_jar", lambda: tmp_path / "host.jar")
     monkeypatch.setattr(installation, "user_cache_path", lambda _: tmp_path / "cache")
@@ -40,7 +40,7 @@ def a_wheel_with_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 
 def test_the_workers_keys_win_over_the_environment(tmp_path: Path) -> None:
-    """Java of agent.java.home, JAVA_HOME, the path; Kafka of agent.java.kafka.home, KAFKA_HOME."""
+    """Java is from agent.java.home, JAVA_HOME or the path; Kafka from a key or KAFKA_HOME."""
     javas = [make_java(tmp_path / name) for name in ("key", "variable", "path")]
     kafkas = [make_kafka(tmp_path / f"kafka-{name}" / "libs") for name in ("key", "variable")]
     properties = {
@@ -63,7 +63,7 @@ def test_the_workers_keys_win_over_the_environment(tmp_path: Path) -> None:
 
 
 def test_another_archive_of_javas_own_makes_another_archive_of_classes(tmp_path: Path) -> None:
-    """Java ignores an archive that extends an archive which it does not have any more."""
+    """Java ignores an archive that extends an archive which no longer exists."""
     own = make_java(tmp_path / "jdk").parents[1] / "lib" / "server" / "classes.jsa"
     own.parent.mkdir(parents=True)
     own.touch()
@@ -78,7 +78,7 @@ def test_another_archive_of_javas_own_makes_another_archive_of_classes(tmp_path:
 
 
 def test_kafkas_jars_come_from_the_cache_and_without_its_loggers(tmp_path: Path) -> None:
-    """The host writes the log; a cache that lacks a jar is no cache."""
+    """The host writes the log, so Kafka's log back ends are left out; a cache must be complete."""
     environment = {"PATH": str(make_java(tmp_path / "java").parent)}
     home = tmp_path / "cache" / "kafka" / CONNECT_VERSION
     make_kafka(home / "libs", "log4j-slf4j-impl", "log4j-core", "slf4j-api")
@@ -106,7 +106,7 @@ for name in jars:
 def test_missing_jars_are_fetched_with_the_java_of_the_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """That of agent.java.home may be the only one; the log says why the start takes minutes."""
+    """The Java of agent.java.home fetches the jars, and the log explains the slow start."""
     caplog.set_level("INFO")
     monkeypatch.setattr(installation, "FETCH_MODULE", "fetch_jars")
     (tmp_path / "fetch_jars.py").write_text(FETCH)
@@ -120,7 +120,7 @@ def test_missing_jars_are_fetched_with_the_java_of_the_worker(
 
 
 def test_jars_that_cannot_be_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error has the reason and another way."""
+    """The error has the reason and names the key for another way."""
     monkeypatch.setattr(installation, "FETCH_MODULE", "fetch_jars")
     (tmp_path / "fetch_jars.py").write_text("raise OSError('no network')")
     make_java(tmp_path / "java")
@@ -135,7 +135,7 @@ def test_jars_that_cannot_be_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ("1.8.0_402", "JAVA_HOME names Java 8"),
 )
 def test_an_old_java_is_refused(tmp_path: Path, version: str, message: str) -> None:
-    """With the place that names it."""
+    """The error names the setting that refers to the old Java."""
     make_java(tmp_path / "old", version)
     text = rf"need Java 17 or newer, and {message}.* Set agent\.java\.home to"
     with pytest.raises(ConnectException, match=text):
@@ -143,7 +143,7 @@ def test_an_old_java_is_refused(tmp_path: Path, version: str, message: str) -> N
 
 
 def test_missing_java_or_kafka_is_named_with_the_remedy(tmp_path: Path) -> None:
-    """No Java, a home without one, and a directory that is no Kafka."""
+    """The error says how to install or set a missing Java or Kafka."""
     make_java(tmp_path / "java")
     with pytest.raises(ConnectException, match="no Java was found: install it, or set"):
         find_installation({}, {"PATH": str(tmp_path)})
@@ -156,7 +156,7 @@ def test_missing_java_or_kafka_is_named_with_the_remedy(tmp_path: Path) -> None:
 def test_without_compiler_and_host_the_error_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A JRE is enough only where the wheel holds the host."""
+    """A JRE is enough only if the wheel contains the host."""
     monkeypatch.setattr(installation, "built_host_jar", lambda: None)
     make_java(tmp_path / "jre")
     kafka = make_kafka(tmp_path / "kafka")
@@ -166,7 +166,7 @@ def test_without_compiler_and_host_the_error_says_what_to_install(
 
 
 def test_an_unusable_cache_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such as one that is read-only."""
+    """The error names a cache that cannot be written."""
     monkeypatch.setattr(installation, "built_host_jar", lambda: None)
     make_java(tmp_path / "jdk").with_name("javac").touch()
     (tmp_path / "cache").write_text("a file")
@@ -177,7 +177,7 @@ def test_an_unusable_cache_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_equal_sources_give_an_equal_jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compiled once, with a digest of the sources in its path, by whatever calls itself javac."""
+    """The host is compiled once for equal sources, whose digest is in the path of the jar."""
     sources = tmp_path / "main"
     (sources / "java").mkdir(parents=True)
     (sources / "java" / "A.java").write_text("class A {}")

@@ -1,4 +1,4 @@
-"""Options, memory and directories for temporary files of Java processes, and why one has ended."""
+"""Options, memory and temporary directories of Java processes, and the reasons of their ends."""
 
 import os
 import tempfile
@@ -22,7 +22,7 @@ from tests.support.cases import cases
 
 
 def test_defaults_of_the_java_settings_and_of_a_connectors_process() -> None:
-    """It has no records and begins small; the worker's options replace all sizes."""
+    """A connector's process has a small initial heap; the worker's options replace all sizes."""
     arguments = java_options({}, {}).arguments()
     sizes = ("-XX:NewSize=6m", "-XX:MaxNewSize=16m", "-XX:MinHeapFreeRatio=60")
     serial = ("-XX:+UseSerialGC", *sizes)
@@ -36,7 +36,7 @@ def test_defaults_of_the_java_settings_and_of_a_connectors_process() -> None:
 
 
 def test_options_of_worker_and_connector_come_after_the_fixed_ones() -> None:
-    """Java takes the last of several values; a connector has a heap of its own."""
+    """Java uses the last of several values, so options of worker and connector win."""
     arguments = java_options({OPTIONS: "-XX:MaxRecursiveInlineLevel=1"}, {}).arguments()
     fixed = arguments.index("-XX:MaxRecursiveInlineLevel=0")
     assert fixed < arguments.index("-XX:MaxRecursiveInlineLevel=1")
@@ -48,7 +48,7 @@ def test_options_of_worker_and_connector_come_after_the_fixed_ones() -> None:
 
 
 def test_heaps_stay_within_their_limits() -> None:
-    """Java refuses an initial heap above the largest; the limit is for connectors only."""
+    """The initial heap is at most the largest heap, and only connectors have a limit."""
     assert java_options({HEAP: "9m"}, {}).initial_heap == "9m"
     assert java_options({}, {HEAP: "1g"}).initial_heap == "18m"
     assert java_options({HEAP: "4g"}, {}).heap == "4g"
@@ -83,7 +83,7 @@ def test_a_worker_checks_its_java_settings_when_it_starts(key: str, value: str, 
 
 
 def test_ports_of_jmx_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever Java would find them: every process would open the same port."""
+    """Ports of JMX are removed from all places that Java reads, as processes would share them."""
     port, ssl = "-Dcom.sun.management.jmxremote.port=9", "-Dcom.sun.management.jmxremote.ssl=false"
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"{port} -Da=b")
     monkeypatch.setenv("JDK_JAVA_OPTIONS", "-Dc=d")
@@ -99,7 +99,7 @@ def test_ports_of_jmx_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_temporary_files_are_where_the_options_say() -> None:
-    """A directory of the process's own is made there."""
+    """The process's temporary directory is made in the last java.io.tmpdir of the options."""
     given = {OPTIONS: "-Djava.io.tmpdir=/a"}
     assert java_options(given, {}).temporary_base() == Path("/a")
     own = java_options(given, {OPTIONS: "-Djava.io.tmpdir=/b"})
@@ -108,7 +108,7 @@ def test_temporary_files_are_where_the_options_say() -> None:
 
 
 def test_a_directory_stays_while_its_lock_is_held(tmp_path: Path) -> None:
-    """By the process itself after the one that started it has ended."""
+    """The lock may be held by the Java process after the end of the process that started it."""
     made = TemporaryDirectory(tmp_path)
     (made.path / "native.so").touch()
     inherited = os.dup(made.descriptor)
@@ -122,7 +122,7 @@ def test_a_directory_stays_while_its_lock_is_held(tmp_path: Path) -> None:
 
 
 def test_a_directory_is_removed_with_its_process(tmp_path: Path) -> None:
-    """Once, although the end is seen twice."""
+    """A second removal of the directory has no effect."""
     made = TemporaryDirectory(tmp_path)
     (made.path / "sub").mkdir()
     made.remove()
@@ -131,7 +131,7 @@ def test_a_directory_is_removed_with_its_process(tmp_path: Path) -> None:
 
 
 def test_other_files_are_no_leftovers(tmp_path: Path) -> None:
-    """Nor links, nor a directory that does not exist."""
+    """Files, links and missing directories are not leftovers."""
     (tmp_path / "others").mkdir()
     (tmp_path / f"{TEMPORARY_PREFIX}file").touch()
     (tmp_path / f"{TEMPORARY_PREFIX}link").symlink_to(tmp_path / "others")
@@ -144,7 +144,7 @@ def test_other_files_are_no_leftovers(tmp_path: Path) -> None:
 def test_a_directory_that_another_process_takes_for_a_leftover_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
-    """It is new, and not locked yet."""
+    """A directory is made again if another process removes it before it is locked."""
     makes, opens = tempfile.mkdtemp, os.open
     taken = []
 
@@ -198,11 +198,11 @@ REFUSED = "Error: Could not create the Java Virtual Machine."
     (-11, [], "was killed by SIGSEGV."),
 )
 def test_reason_of_an_end(code: int, lines: list[str], expected: str) -> None:
-    """An exit code that Java shares with plugins is explained by what Java has printed."""
+    """An exit code that plugins use too is explained by the text that Java has printed."""
     assert expected in reason_of(code, BOUNDED, lines)
 
 
 def test_heap_that_no_key_sets() -> None:
-    """The processes that answer questions about plugins have a fixed one."""
+    """The reason names no key for a process with a fixed heap."""
     reason = reason_of(3, JavaOptions(heap="9m"), [f"{OUT}Java heap space"])
     assert reason.endswith("(Java heap space): its heap is limited to 9m (-Xmx9m).")

@@ -19,7 +19,7 @@ TRACE = "java.lang.IllegalStateException: outer\n\tat a.B.c\nCaused by: java.lan
 
 
 class SilentProcess:
-    """In the place of `JavaProcess`: it ends when it is killed, and answers nothing."""
+    """A substitute for `JavaProcess` that ends when it is killed, and answers nothing."""
 
     pid = 42
 
@@ -54,7 +54,7 @@ def link(process: SilentProcess) -> JavaLink:
 
 @pytest.fixture
 def lines() -> Iterator[io.StringIO]:
-    """The lines of one logger as the worker writes them."""
+    """Return the lines of one logger as the worker writes them."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(TextFormatter())
@@ -67,7 +67,7 @@ def lines() -> Iterator[io.StringIO]:
 def test_lines_of_java_have_the_form_of_other_lines(
     link: JavaLink, process: SilentProcess, lines: io.StringIO
 ) -> None:
-    """A message stays one line, and a trace is below it, as a traceback of Python."""
+    """A message takes one line, and a trace is below it, like a traceback of Python."""
     line = {"logger": LOGGER, "level": "WARN", "message": "one\ntwo 100 %", "trace": TRACE}
     process.send(FrameKind.LOG, line)
     eventually(lambda: "inner" in lines.getvalue(), 10)
@@ -79,7 +79,7 @@ def test_lines_of_java_have_the_form_of_other_lines(
 
 
 def test_stacks_of_a_process_that_does_not_answer(link: JavaLink, process: SilentProcess) -> None:
-    """The answer comes in time, and after the end too."""
+    """The text comes within the time limit while the process is frozen, and after its end."""
     assert "The Java process (pid 42) did not answer within 0.8 s: it is frozen" in link.stacks()
     process.java.close()
     link.ended()

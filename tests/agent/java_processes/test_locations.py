@@ -16,7 +16,7 @@ from tests.support.plugins.java_jars import class_file, make_class, make_jar
 
 
 def test_jars_directories_are_locations(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """An entry may be a jar itself; Python's directories and other files are none."""
+    """An entry may be a jar; Python's directories and other files are not locations."""
     root, single = tmp_path / "plugins", make_jar(tmp_path / "single.jar")
     uber = make_jar(root / "uber.jar")
     make_jar(root / "directory" / "lib" / "deep" / "a.jar")
@@ -33,7 +33,7 @@ def test_jars_directories_are_locations(tmp_path: Path, caplog: pytest.LogCaptur
 
 
 def test_entries_are_relative_to_the_cwd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty entry means the working directory, as in Apache's worker."""
+    """An empty entry is the working directory, as in Apache's worker."""
     monkeypatch.chdir(tmp_path)
     jar = make_jar(tmp_path / "plugins" / "a.jar")
     assert java_locations(["plugins"]) == java_locations(["plugins/a.jar"]) == (jar,)
@@ -43,7 +43,7 @@ def test_entries_are_relative_to_the_cwd(tmp_path: Path, monkeypatch: pytest.Mon
 def test_directories_that_cannot_be_read_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Such as `lost+found` in a volume of plugins, or a whole entry."""
+    """An unreadable directory, such as `lost+found`, or a whole unreadable entry is left out."""
     denied = tmp_path / "plugins" / "lost+found"
     denied.mkdir(parents=True)
     jar = make_jar(tmp_path / "plugins" / "a.jar")
@@ -62,7 +62,7 @@ def test_directories_that_cannot_be_read_are_left_out(
 
 
 def test_deep_archives_hide_classes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """As in Apache's worker, which warns of a location that has both."""
+    """A location with archives uses only these and warns of its classes, as Apache's worker."""
     jars = [make_jar(tmp_path / "b.jar"), make_jar(tmp_path / "lib" / "a.zip")]
     assert class_path_of(tmp_path) == tuple(map(str, jars))
     make_class(tmp_path, "a.B", class_file("a.B"))
@@ -71,13 +71,13 @@ def test_deep_archives_hide_classes(tmp_path: Path, caplog: pytest.LogCaptureFix
 
 
 def test_jars_have_the_order_of_javas_paths(tmp_path: Path) -> None:
-    """It decides which of two classes of one name is loaded."""
+    """The order of jars decides which of two classes of one name is loaded."""
     jars = [make_jar(tmp_path / "lib-first" / "z.jar"), make_jar(tmp_path / "lib" / "a.jar")]
     assert class_path_of(tmp_path) == tuple(map(str, jars))
 
 
 def test_links_are_followed_once(tmp_path: Path) -> None:
-    """Into a directory outside, back into itself, to nowhere, and in a circle."""
+    """Links into the location itself, to nothing or in a circle do not repeat or fail the scan."""
     shared = make_jar(tmp_path / "shared" / "s.jar")
     location = tmp_path / "plugins" / "p"
     location.mkdir(parents=True)
@@ -91,7 +91,7 @@ def test_links_are_followed_once(tmp_path: Path) -> None:
 
 
 def test_a_location_is_shown_as_kafka_connect_shows_it(tmp_path: Path) -> None:
-    """A URL; that of a directory ends with a slash."""
+    """The location is a URL; that of a directory ends with a slash."""
     jar = make_jar(tmp_path / "a.jar")
     assert location_url(jar) == f"file:{jar}"
     assert location_url(tmp_path) == f"file:{tmp_path}/"

@@ -24,7 +24,7 @@ from pyconnect_api import (
 
 
 class HoistField(Transformation[ConnectRecord]):
-    """Settings as Apache's; does nothing."""
+    """A transformation with Apache's settings that does nothing."""
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
         return record
@@ -34,7 +34,7 @@ class HoistField(Transformation[ConnectRecord]):
 
 
 class InsertHeader(HoistField):
-    """Settings as Apache's; does nothing."""
+    """A transformation with Apache's settings that does nothing."""
 
     def config(self) -> ConfigDef:
         definition = ConfigDef()
@@ -46,7 +46,7 @@ class InsertHeader(HoistField):
 
 
 class TopicNameMatches(Predicate[ConnectRecord]):
-    """Settings as Apache's; never holds."""
+    """A predicate with Apache's settings that never holds."""
 
     def test(self, record: ConnectRecord) -> bool:
         return False
@@ -80,14 +80,14 @@ class _TestConnector(Connector):
 
 
 class PlainSource(_TestConnector, SourceConnector):
-    """A source connector that leaves every optional hook as it is."""
+    """A source connector that overrides no optional method."""
 
     def task_class(self) -> type[SourceTask]:
         return SourceTask
 
 
 class PlainSink(_TestConnector, SinkConnector):
-    """A sink connector that leaves every optional hook as it is."""
+    """A sink connector that overrides no optional method."""
 
     def task_class(self) -> type[SinkTask]:
         return SinkTask

@@ -1,4 +1,4 @@
-"""Java plugins in the validation of configs; the Java process is a fake that answers like one."""
+"""Java plugins in the validation of configs, with a fake of the Java process."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -59,7 +59,7 @@ CATALOG = Catalog(
 
 
 def key(name: str, **changes: object) -> dict[str, object]:
-    """A key as the Java process describes it."""
+    """Return a key as the Java process describes it."""
     return {
         "name": name, "type": "STRING", "required": False, "default": None, "importance": "LOW",
         "documentation": None, "group": None, "order": -1, "width": "NONE", "display": name,
@@ -68,7 +68,7 @@ def key(name: str, **changes: object) -> dict[str, object]:
 
 
 class FakeJava:
-    """Answers by class and question; what is not set is an empty definition."""
+    """Answers by class and question; without an answer it returns an empty definition."""
 
     def __init__(self) -> None:
         self.questions: list[tuple[str, str]] = []
@@ -149,14 +149,14 @@ def errors(infos: ConfigInfos) -> dict[str, tuple[str, ...]]:
 
 
 def test_a_class_whose_jars_have_gone_is_named_with_its_location(fake: FakeJava) -> None:
-    """Jars may be removed while a worker runs."""
+    """The error names the location, as jars may be removed while a worker runs."""
     del fake.kinds["a.SourceConnector"]
     with pytest.raises(ConnectException, match=r"SourceConnector is no longer in .*: put its jars"):
         validated(fake, {})
 
 
 def test_a_java_connector_says_its_keys_and_values(fake: FakeJava) -> None:
-    """Findings of its validate() stand beside those of the framework."""
+    """Errors of the Java connector's keys are reported beside those of the framework."""
     fake.keys["a.SourceConnector"] = [
         key("own", type="INT", default="7", importance="HIGH", group="G"),
         key("secret", type="PASSWORD", default="x"),
@@ -174,7 +174,7 @@ def test_a_java_connector_says_its_keys_and_values(fake: FakeJava) -> None:
 
 
 def test_what_a_java_key_leaves_out_stays_out() -> None:
-    """Debezium's MongoDB connector has keys without a display name; Java shows them as null."""
+    """A key without a display name, as in Debezium's MongoDB connector, is shown with null."""
     definition = definition_of([key("k", display=None)], lambda method, **arguments: None)
     [found] = definition.keys.values()
     shown = found.to_json()
@@ -182,7 +182,7 @@ def test_what_a_java_key_leaves_out_stays_out() -> None:
 
 
 def test_settings_of_transformations_are_checked_by_java(fake: FakeJava) -> None:
-    """Under the names that the class knows; parsed values reach recommenders."""
+    """Java gets the names that its class knows; recommenders get parsed values."""
     fake.keys["a.Change"] = [
         key("field", required=True, validated=True),
         key("shown", default="no", dependents=["list"]),
@@ -199,7 +199,7 @@ def test_settings_of_transformations_are_checked_by_java(fake: FakeJava) -> None
 
 
 def test_names_of_both_sides_mean_the_class_of_the_connectors_side(fake: FakeJava) -> None:
-    """Apache's converters: Java's for a Java connector, and Java is not asked for a Python one."""
+    """For a name in both languages Java is asked only if the connector is in Java."""
     validated(fake, {"value.converter": "StringConverter"})
     assert ("config", STRING_CONVERTER) in fake.questions
     fake.questions.clear()
@@ -220,14 +220,14 @@ def test_names_of_both_sides_mean_the_class_of_the_connectors_side(fake: FakeJav
 def test_a_converter_of_the_other_side_is_refused_with_the_reason(
     fake: FakeJava, config: dict[str, str], worker: dict[str, str], at: str, sides: str
 ) -> None:
-    """At the key that names the class of the other side, the worker's converters included."""
+    """The error is at the key that names the class, also for the worker's converter."""
     found = errors(validated(fake, config, **worker))[at]
     assert sides in found[0]
     assert "must all be" in found[0]
 
 
 def test_a_python_connector_may_have_java_transformations(fake: FakeJava) -> None:
-    """With the settings and versions of the Java class; Java is not asked about the others."""
+    """Validation has the settings and versions of the Java class, and asks Java about no other."""
     fake.keys["a.Change"] = [key("field", required=True), key("other", default="7")]
     stage = {"connector.class": "FileStreamSource", "topic": "t", "transforms": "u, t"}
     stage |= {"transforms.u.type": "HoistField$Value", "transforms.u.field": "f"}
@@ -243,7 +243,7 @@ def test_a_python_connector_may_have_java_transformations(fake: FakeJava) -> Non
 
 
 def test_a_java_connector_may_have_python_transformations(fake: FakeJava) -> None:
-    """With the settings of the Python class; one stage has one language."""
+    """A transformation and its predicate must be in one language."""
     stage = {"transforms": "t", "transforms.t.type": "org.apache.kafka.connect.transforms.Cast$Key"}
     found = errors(validated(fake, stage))
     assert "transforms.t.spec" in found
@@ -262,11 +262,11 @@ def test_a_java_connector_may_have_python_transformations(fake: FakeJava) -> Non
 
 
 class Unlisted(HasHeaderKey):
-    """A Python class that no plugin list has."""
+    """A Python class that is in no list of plugins."""
 
 
 def test_an_unlisted_predicate_is_in_the_language_of_its_transformation(fake: FakeJava) -> None:
-    """On Python connectors, too; a Python class is no predicate of a Java transformation."""
+    """A Java transformation cannot have a predicate in Python."""
     fake.kinds["a.Unlisted"] = ["predicate"]
     fake.keys["a.Unlisted"] = [key("field", required=True)]
     config = {"connector.class": "FileStreamSource", "topic": "t", "transforms": "t"}
@@ -281,7 +281,7 @@ def test_an_unlisted_predicate_is_in_the_language_of_its_transformation(fake: Fa
 
 
 def test_classes_that_no_plugin_lists_are_looked_for_in_the_connectors_jars(fake: FakeJava) -> None:
-    """As Java's worker takes any class that the connector's loader finds."""
+    """An unlisted class in the connector's jars is valid, as in Java's worker."""
     fake.kinds["a.Unlisted"] = ["converter"]
     assert "value.converter" not in errors(validated(fake, {"value.converter": "a.Unlisted"}))
     found = errors(validated(fake, {"value.converter": "a.Missing"}))["value.converter"]
@@ -289,7 +289,7 @@ def test_classes_that_no_plugin_lists_are_looked_for_in_the_connectors_jars(fake
 
 
 def test_a_connector_of_both_sides_is_javas_if_plugin_path_brings_it() -> None:
-    """One in Kafka's own jars gives way to Python's; the Python path always means Python's."""
+    """A connector in Kafka's jars gives way to Python's; a Python path means Python's."""
     in_path = Catalog((*CATALOG.plugins, java(FILE_SOURCE, PluginKind.SOURCE)))
     in_kafka = Catalog((*CATALOG.plugins, java(FILE_SOURCE, PluginKind.SOURCE, None)))
     python_path = "pyconnect_agent.builtin.connectors.file_stream.FileStreamSourceConnector"
@@ -308,14 +308,14 @@ def test_a_connector_of_both_sides_is_javas_if_plugin_path_brings_it() -> None:
 
 
 def test_a_java_config_provider_is_refused_with_the_reason() -> None:
-    """References are resolved in Python."""
+    """References are resolved in Python, so a Java config provider raises ConnectException."""
     catalog = Catalog((*CATALOG.plugins, java("a.Vault", PluginKind.CONFIG_PROVIDER)))
     with pytest.raises(ConnectException, match="resolves references in Python"):
         CatalogPluginSource(catalog).plugin("a.Vault", PluginKind.CONFIG_PROVIDER)
 
 
 def test_a_copy_in_a_location_counts_for_its_own_connectors_only() -> None:
-    """As in Apache's worker: one's own location, then the latest version, Kafka's jars included."""
+    """A connector uses its own location's class, else the latest version, as in Apache's worker."""
     copy = java(STRING_CONVERTER, PluginKind.CONVERTER, "/plugins/copy.jar", "2.6.0")
     catalog = Catalog((*CATALOG.plugins, copy))
     own = java_class(catalog, STRING_CONVERTER, PluginKind.CONVERTER, jars=("/plugins/copy.jar",))
@@ -326,7 +326,7 @@ def test_a_copy_in_a_location_counts_for_its_own_connectors_only() -> None:
 
 
 def test_plugins_belong_to_locations_with_jars() -> None:
-    """They name plugins of the latest version elsewhere, as in Apache's worker."""
+    """A location offers the classes of which it has the latest version, as in Apache's worker."""
     change, connector = PluginKind.TRANSFORMATION, PluginKind.SOURCE
     copies = (
         java("a.Change", change, "/plugins/new.jar", "2.0"),

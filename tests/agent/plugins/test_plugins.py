@@ -62,7 +62,7 @@ def make_plugin(root: Path, name: str, *, version: str, listed: bool = True) -> 
     "plugin", builtin_plugins(), ids=lambda p: f"{p.class_name}-{p.kind.value}"
 )
 def test_every_builtin_plugin_loads_as_its_kind(plugin: PluginDesc) -> None:
-    """The table of Java names tells the truth."""
+    """Each Java name in the table refers to a class of its kind."""
     assert issubclass(load(plugin), BASE_CLASSES[plugin.kind])
     own = plugin.class_name.startswith(("pyconnect_connectors.", "pyconnect_agent."))
     assert plugin.version == (version() if own else CONNECT_VERSION)
@@ -77,7 +77,7 @@ def test_every_builtin_plugin_loads_as_its_kind(plugin: PluginDesc) -> None:
 def test_a_connector_without_its_extra_is_listed_and_names_the_extra(
     monkeypatch: pytest.MonkeyPatch, plugin: str, extra: str, library: str
 ) -> None:
-    """The list is made of names; loading the plugin says what to install."""
+    """The list needs no import, and loading the plugin names the extra to install."""
     package = f"pyconnect_connectors.{extra}"
     for name in [name for name in sys.modules if name.startswith((package, f"{library}."))]:
         monkeypatch.delitem(sys.modules, name)
@@ -89,7 +89,7 @@ def test_a_connector_without_its_extra_is_listed_and_names_the_extra(
 
 
 def test_metadata_is_found_without_importing_plugins() -> None:
-    """The worker process's catalog runs no plugin code."""
+    """The worker process's catalog runs no code of plugins."""
     code = (
         "import sys; from pyconnect_agent.plugins.scan import installed_catalog; "
         "assert installed_catalog().find('FileStreamSource'); "
@@ -101,7 +101,7 @@ def test_metadata_is_found_without_importing_plugins() -> None:
 
 @pytest.mark.wire
 def test_versions_with_contradicting_dependencies_are_scanned_separately(tmp_path: Path) -> None:
-    """Each directory is scanned in a process of its own; what fails is reported."""
+    """Each directory is scanned in a process of its own, and failures are reported."""
     make_plugin(tmp_path, "one", version="1.0")
     make_plugin(tmp_path, "two", version="2.0")
     result = scan([str(tmp_path)])
@@ -118,7 +118,7 @@ def test_versions_with_contradicting_dependencies_are_scanned_separately(tmp_pat
     "discovery, found, warned", ("service_load", 0, 0), ("only_scan", 2, 0), ("hybrid_warn", 2, 1)
 )
 def test_a_scan_finds_the_unlisted(tmp_path: Path, discovery: str, found: int, warned: int) -> None:
-    """Unless only entry points count."""
+    """A scan finds plugins without entry points, unless the mode counts only entry points."""
     make_plugin(tmp_path, "p", version="3.0", listed=False)
     result = scan([str(tmp_path)], discovery)
     names = ("my_plugin.MySource", "my_plugin.MySink")
@@ -128,7 +128,7 @@ def test_a_scan_finds_the_unlisted(tmp_path: Path, discovery: str, found: int, w
 
 @pytest.mark.wire
 def test_unlisted_plugins_stop_a_worker_that_asks_for_it(tmp_path: Path) -> None:
-    """`hybrid_fail` names them and says what to do."""
+    """`hybrid_fail` raises an error with the plugins' names and the remedy."""
     make_plugin(tmp_path, "p", version="3.0", listed=False)
     with pytest.raises(ConnectException, match=r"my_plugin\.MySink, my_plugin\.MySource\. Add"):
         scan([str(tmp_path)], "hybrid_fail")
@@ -143,7 +143,7 @@ def test_unlisted_plugins_stop_a_worker_that_asks_for_it(tmp_path: Path) -> None
     ("raise RuntimeError('no')", "RuntimeError: no"),
 )
 def test_a_plugin_that_fails_to_import_is_left_out(tmp_path: Path, code: str, reason: str) -> None:
-    """The scan goes on and says why."""
+    """The scan reports the reason and finds the other plugins."""
     make_plugin(tmp_path, "good", version="1.0")
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "bad_plugin.py").write_text(code, encoding="utf-8")
@@ -154,7 +154,7 @@ def test_a_plugin_that_fails_to_import_is_left_out(tmp_path: Path, code: str, re
 
 
 def test_entry_points_of_a_directory_are_found_under_both_names(tmp_path: Path) -> None:
-    """The Python path and the own name, maybe a Java class; an empty one is no error."""
+    """An entry point is found by its own name, such as a Java class, and by its Python path."""
     assert scan_directory(tmp_path, "hybrid_warn").catalog.plugins == ()
     catalog = Catalog(directory_entry_points(make_plugin(tmp_path, "p", version="2.0")))
     assert catalog.find("com.example.MySourceConnector")[0].python_path == "my_plugin:MySource"
@@ -162,7 +162,7 @@ def test_entry_points_of_a_directory_are_found_under_both_names(tmp_path: Path) 
 
 
 def test_other_objects_are_no_plugins() -> None:
-    """The text is Connect's; a path to another object is not found."""
+    """A class of another type raises with Connect's text; a path to another object is not found."""
     plugin = PluginDesc(
         class_name="a.B",
         python_path="tests.agent.plugins.plugin_table:PlainSource",
@@ -176,7 +176,7 @@ def test_other_objects_are_no_plugins() -> None:
 
 
 def test_import_errors_name_the_plugin_and_the_cause() -> None:
-    """A missing dependency is told from a missing plugin."""
+    """The error distinguishes a missing dependency from a missing plugin."""
     plugin = PluginDesc(
         class_name="a.B", python_path="no_such_module:B", kind=PluginKind.SINK, version=None
     )
@@ -193,17 +193,17 @@ SOURCES: list[Callable[[], PluginSource]] = [
 
 @pytest.mark.parametrize("make", SOURCES, ids=["catalog", "table"])
 class TestPluginSource:
-    """The contract of plugin sources, held by the real one and by the one for tests."""
+    """The contract of plugin sources, for the real source and the one for tests."""
 
     def test_connectors_are_found_by_alias(self, make: Callable[[], PluginSource]) -> None:
-        """With name, class and version."""
+        """A look-up by alias returns the full name, the class and the version."""
         found = make().connector("FileStreamSource")
         assert found.name == "org.apache.kafka.connect.file.FileStreamSourceConnector"
         assert issubclass(found.python_class, SourceConnector)
         assert found.version == CONNECT_VERSION
 
     def test_look_ups_fail_as_lookup_errors(self, make: Callable[[], PluginSource]) -> None:
-        """The kind of plugin does not matter."""
+        """Look-ups of all kinds of plugins raise LookupError for an unknown name."""
         source = make()
         with pytest.raises(LookupError, match="Failed to find any class"):
             source.connector("no.such.Class")
@@ -215,7 +215,7 @@ class TestPluginSource:
             source.connector("FileStreamSource", "[9999,)")
 
     def test_names_are_sorted_and_versions_known(self, make: Callable[[], PluginSource]) -> None:
-        """No plugin is listed twice."""
+        """A name is listed once."""
         source = make()
         names = source.class_names(PluginKind.CONVERTER)
         assert list(names) == sorted(set(names))
@@ -226,7 +226,7 @@ class TestPluginSource:
 
 @cases("separator", ".", ":")
 def test_full_python_paths_work_without_being_listed(separator: str) -> None:
-    """With a dot or a colon before the class."""
+    """A path may have a dot or a colon before the class."""
     source = CatalogPluginSource(installed_catalog())
     found = source.connector(f"tests.agent.plugins.plugin_table{separator}PlainSource")
     assert found.python_class.__name__ == PlainSource.__name__
@@ -244,7 +244,7 @@ def test_full_python_paths_work_without_being_listed(separator: str) -> None:
     ("", None),
 )
 def test_classes_are_checked_without_importing_them(name: str, known: str | None) -> None:
-    """As far as that goes: of a path only the top-level package is looked for."""
+    """For an unlisted path only the top-level package is checked."""
     if known is not None:
         assert known_class(installed_catalog(), name) == known
         return

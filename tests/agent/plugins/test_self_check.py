@@ -1,4 +1,4 @@
-"""`python -m pyconnect_agent.plugins.self_check`: what it finds wrong with a plugin."""
+"""`python -m pyconnect_agent.plugins.self_check`: its findings for good and faulty plugins."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -54,7 +54,7 @@ class Undocumented(Source):
 
 @pytest.fixture
 def plugin_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """One plugin without entry points, in a module of a name of its own."""
+    """A plugin without entry points, in a module with a unique name."""
     directory = tmp_path / "plugins" / "one"
     directory.mkdir(parents=True)
     (directory / f"self_checked_{tmp_path.name}.py").write_text(PLUGIN)
@@ -69,7 +69,7 @@ def steps(
 
 
 def test_a_good_plugin_passes_every_step(plugin_path: Path) -> None:
-    """From finding it to stopping it."""
+    """The steps go from finding the plugin to stopping it."""
     found = steps(plugin_path, "Source", {"needed": "x", "tasks.max": "2"})
     assert {step.result for step in found.values()} == {"passed"}
     assert list(found) == [
@@ -79,7 +79,7 @@ def test_a_good_plugin_passes_every_step(plugin_path: Path) -> None:
 
 
 def test_without_a_config_only_steps_that_need_none_are_run(plugin_path: Path) -> None:
-    """The rest is skipped, and said to be."""
+    """The steps that need a config are reported as skipped."""
     found = steps(plugin_path, "Source")
     assert [step.result for step in found.values()] == ["passed"] * 3 + ["skipped"]
 
@@ -105,7 +105,7 @@ def test_the_first_step_that_fails_says_why_and_where(
 
 
 def test_sources_without_records_and_unknown_names(plugin_path: Path) -> None:
-    """There may be nothing to read; an unknown name has a hint of where it was looked for."""
+    """A source without records skips the poll; the error for an unknown name says where to look."""
     found = steps(plugin_path, "Source", {"needed": "x", "how": "empty"})
     assert found["poll"].result == "skipped"
     assert found["stop"].result == "passed"
@@ -116,7 +116,7 @@ def test_sources_without_records_and_unknown_names(plugin_path: Path) -> None:
 
 @cases("name, text", ("Unversioned", "not a text"), ("Undocumented", "without documentation: x"))
 def test_version_and_definition_are_checked(plugin_path: Path, name: str, text: str) -> None:
-    """Workers show version and settings to their users."""
+    """A version must be a text and settings need documentation, as workers show both to users."""
     found = steps(plugin_path, name)
     assert found["define"].result == "failed"
     assert text in found["define"].detail
@@ -132,7 +132,7 @@ def test_version_and_definition_are_checked(plugin_path: Path, name: str, text: 
 def test_other_kinds_get_a_sample(
     plugin_path: Path, name: str, config: dict[str, str], detail: str
 ) -> None:
-    """Converters both ways, transformations and predicates a record."""
+    """A converter gets a text for both directions, a transformation or predicate gets a record."""
     found = steps(plugin_path, name, config)
     assert detail in found["sample"].detail
     assert found["close"].result == "passed"

@@ -1,4 +1,4 @@
-"""Java properties files: reading, and rewriting one key with every other byte kept."""
+"""Java properties files: reading, and rewriting one key without a change of other bytes."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from tests.support.cases import cases
 
 
 def test_java_properties_are_read_as_java_reads_them(tmp_path: Path) -> None:
-    """Separators, continuation lines, escapes and comments; the last of a key wins."""
+    """Separators, continuation lines, escapes and comments are read as by Java."""
     file = tmp_path / "worker.properties"
     file.write_text(
         "# comment\n! comment\na=1\nb : two words \nc three\nlong=x,\\\n   y\n"
@@ -38,7 +38,7 @@ def test_java_properties_are_read_as_java_reads_them(tmp_path: Path) -> None:
 
 @cases("encoding", "utf-8", "utf-8-sig", "iso-8859-1")
 def test_files_may_be_utf8_or_latin1(tmp_path: Path, encoding: str) -> None:
-    """A byte order mark is no part of the first key."""
+    """Files in UTF-8, with or without a byte order mark, and in ISO-8859-1 are read."""
     file = tmp_path / "f"
     file.write_text("k=ü\n", encoding=encoding)
     assert load_properties(str(file)) == {"k": "ü"}
@@ -50,13 +50,13 @@ def test_files_may_be_utf8_or_latin1(tmp_path: Path, encoding: str) -> None:
     ("a=1\n\n=x\n", r"f, line 3: the property has no name; write name=value\."),
 )
 def test_broken_lines_are_named(text: str, message: str) -> None:
-    """With the way out."""
+    """The error has the file, the line and the remedy."""
     with pytest.raises(ConfigException, match=message):
         parse_properties(text, source="f")
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
-    """A missing file and a directory have texts of their own."""
+    """A missing file and a directory have different errors."""
     with pytest.raises(ConfigException, match="there is no such file; check the path"):
         load_properties(tmp_path / "missing")
     with pytest.raises(ConfigException, match="this is a directory"):
@@ -77,12 +77,12 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (f"{PHASE_KEY}=PREPARING\n", f"{PHASE_KEY}=PREPARING\n"),
 )
 def test_only_the_phase_changes(before: str, after: str) -> None:
-    """Separators, continuation lines, line ends and comments of all else stay."""
+    """All bytes outside of the phase's line stay, including line ends and comments."""
     assert with_phase(before.encode(), "preparing").decode() == after
 
 
 def test_encodings_stay() -> None:
-    """UTF-8 with its mark; else Java's ISO-8859-1."""
+    """A file in UTF-8 keeps its mark, and any other file stays in ISO-8859-1."""
     marked = "\ufeffname=ü\n".encode()
     assert with_phase(marked, "enabled") == marked + f"{PHASE_KEY}=enabled\n".encode()
     latin = "name=ü\n".encode("iso-8859-1")
@@ -94,7 +94,7 @@ def test_encodings_stay() -> None:
     st.sampled_from(["disabled", "preparing", "enabled"]),
 )
 def test_every_other_property_keeps_its_value(entries: dict[str, str], phase: str) -> None:
-    """And the phase is what was asked for."""
+    """Only the phase has another value after a change."""
     data = javaproperties.dumps(entries, timestamp=None, ensure_ascii=False).encode()
     changed = parse_properties(with_phase(data, phase).decode(), source="test")
     assert changed == {**parse_properties(data.decode(), source="test"), PHASE_KEY: phase}

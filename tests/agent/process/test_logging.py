@@ -37,14 +37,14 @@ def _restored_logging() -> Iterator[None]:
 
 
 def logged(**options: Any) -> io.StringIO:
-    """Where the lines go from now on."""
+    """Configure logging, and return the stream that gets the lines."""
     stream = io.StringIO()
     configure_logging(stream=stream, **options)
     return stream
 
 
 def test_a_text_line_has_time_level_event_fields_and_logger() -> None:
-    """Fields follow the constant text; what needs quotes gets them."""
+    """Fields follow the constant text, in quotes where needed."""
     stream = logged()
 
     def task() -> None:
@@ -60,7 +60,7 @@ def test_a_text_line_has_time_level_event_fields_and_logger() -> None:
 
 
 def test_a_json_line_is_one_object() -> None:
-    """Everything is a member, the traceback too."""
+    """All fields and the traceback are members of the object."""
     stream = logged(log_format=LogFormat.JSON)
     try:
         raise ValueError("two\nlines")
@@ -76,7 +76,7 @@ def test_a_json_line_is_one_object() -> None:
 
 
 def test_a_task_id_is_one_name_and_an_event_one_line() -> None:
-    """In every format; line ends in texts and fields are escaped."""
+    """A task id has one form in all formats, and line ends in texts and fields are escaped."""
     for log_format, shown in ((LogFormat.JSON, '"task": "c-0"'), (LogFormat.TEXT, " task=c-0 ")):
         stream = logged(log_format=log_format)
         LOG.warning("event", extra={"task": ConnectorTaskId("c", 0)})
@@ -87,7 +87,7 @@ def test_a_task_id_is_one_name_and_an_event_one_line() -> None:
 
 
 def test_a_bound_scope_stays() -> None:
-    """A child binds who it is once."""
+    """Fields bound one after another are in all later lines."""
     stream = logged()
 
     def child() -> None:
@@ -100,7 +100,7 @@ def test_a_bound_scope_stays() -> None:
 
 
 def test_levels_change_at_run_time_for_all_that_start_with_a_name() -> None:
-    """A change by name reaches `logging`, new loggers below it included."""
+    """A level applies to all loggers whose name starts so, also to later ones."""
     stream = io.StringIO()
     levels = configure_logging(levels={"root": "WARN", "test.module": "ERROR"}, stream=stream)
     other = logging.getLogger("test.other")
@@ -117,7 +117,7 @@ def test_levels_change_at_run_time_for_all_that_start_with_a_name() -> None:
 
 
 def test_log4js_level_names_are_shown() -> None:
-    """TRACE, WARN and FATAL are called as operators of Connect know them."""
+    """TRACE, WARN and FATAL have Log4j's names in the lines."""
     stream = logged(levels={"root": "ALL"})
     LOG.log(TRACE, "t")
     LOG.warning("w")
@@ -126,7 +126,7 @@ def test_log4js_level_names_are_shown() -> None:
 
 
 def test_importing_costs_little() -> None:
-    """Every child imports this: no event loop, no rich, no third party."""
+    """Every child imports this module, so it imports no event loop and no third-party library."""
     script = (
         "import sys; import pyconnect_agent.process.logging;"
         "print(sorted({'asyncio', 'rich', 'structlog', 'starlette'} & set(sys.modules)))"
@@ -143,7 +143,7 @@ def test_importing_costs_little() -> None:
 
 @pytest.mark.parametrize("log_format", LogFormat)
 def test_secrets_are_hidden_in_texts_fields_and_tracebacks(log_format: LogFormat) -> None:
-    """The text around a secret stays readable, for each kind of provider."""
+    """Only the secret is hidden in texts, fields and tracebacks; levels are not masked."""
     stream = logged(log_format=log_format)
     mask_logs(lambda text: text.replace("sesame", "<hidden>").replace("ERROR", "<level>"))
     try:
@@ -156,7 +156,7 @@ def test_secrets_are_hidden_in_texts_fields_and_tracebacks(log_format: LogFormat
 
 
 def test_a_line_that_a_library_repeats_is_written_once_a_minute() -> None:
-    """With the number of those left out; other lines and quieter levels pass."""
+    """The next line after a minute has the number of those left out; other lines all pass."""
     now_s = [0.0]
     repeats = RareRepeats(lambda: now_s[0])
 

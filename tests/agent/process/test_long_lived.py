@@ -1,4 +1,4 @@
-"""The end of a thread or an asyncio task that should run for ever."""
+"""The end of a thread or an asyncio task that should run without end."""
 
 import asyncio
 import contextvars
@@ -29,7 +29,7 @@ def run(thread: long_lived.Thread | long_lived.TimerThread) -> None:
 def test_an_exception_that_ends_a_thread_is_logged_and_ends_the_process(
     deaths: list[BaseException], caplog: pytest.LogCaptureFixture, error: BaseException
 ) -> None:
-    """The log names the thread and has the trace."""
+    """The log has the thread's name and the traceback."""
     run(long_lived.Thread("reader", fail(error)))
     assert deaths == [error]
     (record,) = caplog.records
@@ -40,7 +40,7 @@ def test_an_exception_that_ends_a_thread_is_logged_and_ends_the_process(
 
 
 def test_an_owner_that_takes_note_or_asked_keeps_its_process(deaths: list[BaseException]) -> None:
-    """A thread that was asked to stop ends nothing; the owner becomes FAILED instead."""
+    """The process goes on if the thread was asked to stop or its owner handles the error."""
     done = list[str]()
     run(long_lived.Thread("reader", lambda: done.append("done")))
     assert (done, deaths) == (["done"], [])
@@ -50,7 +50,7 @@ def test_an_owner_that_takes_note_or_asked_keeps_its_process(deaths: list[BaseEx
 
 
 def test_a_thread_logs_in_the_scope_in_which_it_was_made() -> None:
-    """Log lines of a task's threads name the task."""
+    """Log lines of a task's threads have the task's id."""
     logged = list[dict[str, object]]()
 
     def work() -> None:
@@ -63,21 +63,21 @@ def test_a_thread_logs_in_the_scope_in_which_it_was_made() -> None:
 
 
 def test_an_owner_that_cannot_take_note_ends_with_its_process(deaths: list[BaseException]) -> None:
-    """The exception that ended the thread is the reason, not the one of taking note."""
+    """If the owner's handler fails, the process ends with the thread's error as the reason."""
     error = ValueError()
     run(long_lived.Thread("reader", fail(error), on_death=lambda _: fail(OSError())()))
     assert deaths == [error]
 
 
 def test_an_exception_of_a_timer_ends_the_process(deaths: list[BaseException]) -> None:
-    """A timer is a thread too."""
+    """An exception in a timer's thread ends the process."""
     error = ValueError()
     run(long_lived.TimerThread("expiry", 0, fail(error)))
     assert deaths == [error]
 
 
 def test_an_exception_that_ends_a_task_ends_the_process(deaths: list[BaseException]) -> None:
-    """One that is cancelled was asked to end."""
+    """An exception in a task ends the process, and a cancellation does not."""
     error = ValueError()
 
     async def work() -> None:

@@ -33,7 +33,7 @@ def manager(address: str | None, watchdog_s: float | None = None) -> ServiceMana
 
 
 def test_a_message_is_one_datagram(address: str, manager_socket: socket.socket) -> None:
-    """Also in the abstract namespace."""
+    """A message is one datagram, also to an abstract socket."""
     manager(address).reloading()
     first, second = manager_socket.recv(100).decode().splitlines()
     assert first == "RELOADING=1"
@@ -41,7 +41,7 @@ def test_a_message_is_one_datagram(address: str, manager_socket: socket.socket) 
 
 
 def test_ready_waits_for_the_worker(address: str, manager_socket: socket.socket) -> None:
-    """The first probe fails."""
+    """READY is sent only after the first successful probe."""
     failures = [AgentError("not yet")]
 
     async def probe() -> None:
@@ -70,7 +70,7 @@ def test_the_watchdog_hears_several_messages(address: str, manager_socket: socke
 def test_a_manager_may_be_gone_or_anothers(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Variables of another process are not ours."""
+    """A watchdog for another process is ignored, and an unreachable manager is only logged."""
     found = ServiceManager.of({"WATCHDOG_USEC": "2000000", "WATCHDOG_PID": "1"}, os.getpid())
     assert found == manager(None)
     ours = {"NOTIFY_SOCKET": "/run/x", "WATCHDOG_USEC": "2000000", "WATCHDOG_PID": "7"}

@@ -31,7 +31,7 @@ KEY = SessionKey(key=b"k", algorithm="HmacSHA256", created_ms=1)
 
 
 class Worker:
-    """A started store with what it reported."""
+    """A started store with its reported changes."""
 
     def __init__(self, topic: FakeTopic | None = None) -> None:
         self.log = FakeLog(topic)
@@ -46,7 +46,7 @@ def worker() -> Worker:
 
 
 def test_the_first_read_is_silent_and_complete() -> None:
-    """Old restart requests must not be obeyed again; the snapshot has it all."""
+    """The first read reports no change, so that old restart requests have no effect."""
     topic = FakeTopic()
     first = Worker(topic)
     first.store.put_connector_config("c", {"a": "1"}, None)
@@ -59,7 +59,7 @@ def test_the_first_read_is_silent_and_complete() -> None:
 
 @cases("kind", "kafka", "memory")
 def test_changes_are_reported_before_other_threads_see_their_snapshot(kind: str) -> None:
-    """Snapshots alone do not show that a config was written again without a change."""
+    """Changes come before their snapshot, which does not show that a config was written again."""
     store = ConfigStore(MemoryLog() if kind == "memory" else FakeLog())
     seen: list[tuple[tuple[ConfigChange, ...], int]] = []
     shown: list[int] = []
@@ -78,7 +78,7 @@ def test_changes_are_reported_before_other_threads_see_their_snapshot(kind: str)
 
 
 def test_a_connector_is_written_with_its_initial_state_before_it(worker: Worker) -> None:
-    """In one batch, so that no worker starts it in another state."""
+    """One batch has the state before the config, so that no worker starts it in another state."""
     worker.store.put_connector_config("c", {"a": "1"}, TargetState.STOPPED)
     assert worker.log.writes == [
         (
@@ -90,7 +90,7 @@ def test_a_connector_is_written_with_its_initial_state_before_it(worker: Worker)
 
 
 def test_a_removal_is_one_batch_of_two_tombstones(worker: Worker) -> None:
-    """Task and commit records are left to a later write."""
+    """Records of tasks and commits are not removed."""
     worker.store.put_connector_config("c", {}, None)
     worker.store.remove_connector_config("c")
     expected = (LogRecord(b"connector-c", None), LogRecord(b"target-state-c", None))
@@ -99,7 +99,7 @@ def test_a_removal_is_one_batch_of_two_tombstones(worker: Worker) -> None:
 
 
 def test_task_configs_are_committed_by_a_later_write(worker: Worker) -> None:
-    """The commit never shares a batch with what it counts."""
+    """Task configs and their commit are in separate batches."""
     worker.store.put_connector_config("c", {}, None)
     worker.store.put_task_configs("c", [{"n": "0"}, {"n": "1"}])
     assert worker.log.writes[1:] == [
@@ -112,14 +112,14 @@ def test_task_configs_are_committed_by_a_later_write(worker: Worker) -> None:
 
 
 def test_an_empty_task_set_is_only_a_commit(worker: Worker) -> None:
-    """That is how a connector is stopped."""
+    """A stop writes the commit of an empty task set."""
     worker.store.put_connector_config("c", {}, None)
     worker.store.put_task_configs("c", [])
     assert worker.log.writes[1:] == [(config_records.tasks_commit("c", 0),)]
 
 
 def test_target_states_and_logger_levels_are_not_read_back(worker: Worker) -> None:
-    """Any worker writes them; the tail shows them later."""
+    """Such a write returns at once, and a later read shows the change."""
     worker.store.put_connector_config("c", {}, None)
     worker.store.put_target_state("c", TargetState.PAUSED)
     worker.store.put_logger_level("a", "DEBUG")
@@ -130,7 +130,7 @@ def test_target_states_and_logger_levels_are_not_read_back(worker: Worker) -> No
 
 
 def test_a_bad_record_on_the_topic_stops_nothing(worker: Worker) -> None:
-    """It is logged and passed over."""
+    """An unusable record is logged and ignored."""
     worker.log.topic.append(b"connector-x", b"{")
     worker.log.topic.append(b"nonsense", b"{}")
     worker.log.topic.append(None, None)
@@ -171,7 +171,7 @@ PUTS: list[tuple[Callable[[ConfigStore], None], str]] = [
 def test_a_failed_write_has_apaches_text(
     worker: Worker, put: Callable[[ConfigStore], None], text: str, error: KafkaError
 ) -> None:
-    """And stays retriable when its cause is."""
+    """The error has Apache's text, and is retriable if its cause is."""
     worker.log.write_failures.append(error)
     with pytest.raises(KafkaError) as failure:
         put(worker.store)
@@ -185,7 +185,7 @@ def test_a_failed_write_has_apaches_text(
 def test_a_write_that_is_not_read_back_in_time_fails(
     worker: Worker, put: Callable[[ConfigStore], None], text: str
 ) -> None:
-    """It may still have taken effect; the caller asks again."""
+    """A write without a read-back is an error, although it may have taken effect."""
     worker.log.read_failures.append(RetriableKafkaError("timed out"))
     with pytest.raises(RetriableKafkaError) as failure:
         put(worker.store)
@@ -195,7 +195,7 @@ def test_a_write_that_is_not_read_back_in_time_fails(
 
 @cases("largest", 1_000, 999)
 def test_a_config_too_large_for_a_record_is_refused(worker: Worker, largest: int) -> None:
-    """The text names the connector or task, the size and the limit; nothing is written."""
+    """The error has the connector or task, the size and the limit, and nothing is written."""
     config = {"a": "x" * (1_000 - len('connector-c{"properties":{"a":""}}'))}
     store = ConfigStore(worker.log, record_limit=largest)
     if largest == 1_000:
@@ -210,14 +210,14 @@ def test_a_config_too_large_for_a_record_is_refused(worker: Worker, largest: int
 
 
 def test_a_config_that_the_broker_finds_too_large_is_a_wrong_request(worker: Worker) -> None:
-    """The topic may allow less than the worker's producer."""
+    """The topic's limit may be lower than the producer's; the error is a BadRequestError."""
     worker.log.write_failures.append(RecordTooLargeError("no"))
     with pytest.raises(BadRequestError, match=r"max\.message\.bytes"):
         worker.store.put_connector_config("c", {}, None)
 
 
 class Leader:
-    """A leader writer that records what it is asked."""
+    """A leader writer that records its calls."""
 
     def __init__(self, log: FakeLog) -> None:
         self.log = log
@@ -238,7 +238,7 @@ class Leader:
 
 
 def test_only_records_of_the_leader_go_through_its_writer() -> None:
-    """Target states and logger levels come from any worker, never in a transaction."""
+    """Target states and logger levels, which any worker writes, are never in a transaction."""
     log = FakeLog()
     leader = Leader(log)
     store = ConfigStore(log, leader)
@@ -263,7 +263,7 @@ def test_only_records_of_the_leader_go_through_its_writer() -> None:
 
 @cases("kind", "kafka", "memory")
 def test_both_stores_hold_the_same_state(kind: str) -> None:
-    """Standalone and distributed workers run the same herder."""
+    """The stores of standalone and distributed workers have equal snapshots after equal writes."""
     changes: list[ConfigChange] = []
     store = ConfigStore(MemoryLog() if kind == "memory" else FakeLog())
     store.start(lambda _snapshot, found: changes.extend(found))

@@ -32,7 +32,7 @@ def file_store(directory: Path) -> FileOffsetStore:
 
 
 def test_written_offsets_are_read(store: OffsetStore) -> None:
-    """Under equal keys of any order; missing entries are None."""
+    """Offsets are found under keys of equal content, and a missing one is None."""
     store.write({KEY: b'{"p":1}', OTHER: b'{"p":2}'}, 1_000)
     expected = {KEY: b'{"p":1}', SAME: b'{"p":1}', b'["c",{}]': None}
     assert store.read([KEY, SAME, b'["c",{}]'], 1_000) == expected
@@ -40,7 +40,7 @@ def test_written_offsets_are_read(store: OffsetStore) -> None:
 
 
 def test_a_write_reuses_the_key_in_use(store: OffsetStore) -> None:
-    """Each partition has one live key, whichever worker wrote it first."""
+    """A partition has one live key, in any order of members that a write uses."""
     store.write({SAME: b"1"}, 1_000)
     store.read([], 1_000)
     store.write({KEY: b"2"}, 1_000)
@@ -52,7 +52,7 @@ def test_a_write_reuses_the_key_in_use(store: OffsetStore) -> None:
 
 
 def test_keys_in_use_are_found_by_content(store: OffsetStore) -> None:
-    """The keys on the topic, however the caller spells the partition; none without an offset."""
+    """The keys in use are returned for any form of a key; none without an offset."""
     store.write({SAME: b"1"}, 1_000)
     store.read([], 1_000)
     found = store.keys_in_use([KEY, SAME, OTHER, b"no key"])
@@ -60,7 +60,7 @@ def test_keys_in_use_are_found_by_content(store: OffsetStore) -> None:
 
 
 def test_a_failed_read_to_the_end_fails_the_read() -> None:
-    """An old offset would be worse than none."""
+    """After a failed read to the end no old offset is returned."""
     log = FakeLog()
     store = KafkaOffsetStore(log)
     store.start()
@@ -70,7 +70,7 @@ def test_a_failed_read_to_the_end_fails_the_read() -> None:
 
 
 def test_a_file_is_read_by_the_next_process(tmp_path: Path) -> None:
-    """Its format is the documented one."""
+    """The file has the documented format."""
     first = file_store(tmp_path)
     first.start()
     first.write({KEY: b"1", OTHER: b"2"}, 1_000)
@@ -88,7 +88,7 @@ def test_a_file_is_read_by_the_next_process(tmp_path: Path) -> None:
 
 
 def test_files_without_offsets_or_in_place_of_files(tmp_path: Path) -> None:
-    """A new worker starts with none; a directory has the system's reason."""
+    """A missing or empty file has no offsets, and a directory is an error."""
     file_store(tmp_path).start()
     (tmp_path / "offsets.json").touch()
     store = file_store(tmp_path)
@@ -109,7 +109,7 @@ def test_files_without_offsets_or_in_place_of_files(tmp_path: Path) -> None:
     (b'{"version":1,"entries":[{"key":"AAAA","value":7}]}', "not an offset file"),
 )
 def test_an_unreadable_file_is_refused(tmp_path: Path, content: bytes, why: str) -> None:
-    """Starting without its offsets would read every source again."""
+    """An unreadable file is an error: without offsets each source would read from the beginning."""
     path = tmp_path / "offsets.json"
     path.write_bytes(content)
     with pytest.raises(WorkerConfigError) as refusal:
@@ -122,7 +122,7 @@ def test_an_unreadable_file_is_refused(tmp_path: Path, content: bytes, why: str)
 
 
 def test_a_failed_write_keeps_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next write brings what this one could not."""
+    """The file keeps its content after a failed write, and the next write includes both."""
     store = file_store(tmp_path)
     store.start()
     store.write({KEY: b"1"}, 1_000)

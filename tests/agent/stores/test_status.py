@@ -36,7 +36,7 @@ def store(log: FakeLog) -> Iterator[StatusStore]:
 
 
 def test_a_put_is_visible_only_when_read_back(log: FakeLog, store: StatusStore) -> None:
-    """So every worker shows the same."""
+    """A status is visible only after it is read back, so that all workers show the same."""
     store.put(TASK, status())
     assert store.task(TASK) is None
     log.settle()
@@ -45,7 +45,7 @@ def test_a_put_is_visible_only_when_read_back(log: FakeLog, store: StatusStore) 
 
 
 def test_retriable_failures_are_repeated(log: FakeLog, store: StatusStore) -> None:
-    """The producer does not retry; the store does."""
+    """The producer does not retry, so the store repeats a failed send."""
     store.put("c", status())
     for _ in range(3):
         assert log.settle(RETRIABLE) == 1
@@ -60,7 +60,7 @@ NEWER = Status(state=State.RUNNING, worker_id="new:1", generation=2)
 
 
 def test_failed_sends_are_repeated_after_a_read(log: FakeLog, store: StatusStore) -> None:
-    """Another worker has the task by then: its status stays."""
+    """A failed send is dropped if another worker's later status was read meanwhile."""
     store.put(TASK, status(generation=1))
     first, log.pending = log.pending, []
     log.topic.append(TASK_KEY, encode_status(NEWER))
@@ -72,7 +72,7 @@ def test_failed_sends_are_repeated_after_a_read(log: FakeLog, store: StatusStore
 
 @cases("moved", True, False)
 def test_a_late_status_waits_for_a_read(log: FakeLog, store: StatusStore, moved: bool) -> None:
-    """While the network is silent nothing is sent that could arrive after another one's status."""
+    """A late status is sent only after a read that shows no other worker's status."""
     store.put(TASK, status())
     log.settle()
     log.read_failures = [RETRIABLE] * 3
@@ -89,14 +89,14 @@ def test_a_late_status_waits_for_a_read(log: FakeLog, store: StatusStore, moved:
 
 
 def test_a_denied_read_does_not_hold_statuses_back(log: FakeLog, store: StatusStore) -> None:
-    """The check is not possible, and the status is not known to be wrong."""
+    """Without the right to read, a late status is sent unchecked."""
     log.read_failures = [KafkaError("denied")]
     store.put(TASK, status(State.UNASSIGNED), safe=True, late=True)
     eventually(lambda: log.pending)
 
 
 def test_an_owner_writes_its_status_again(log: FakeLog, store: StatusStore) -> None:
-    """A status of a former owner came late out of its network."""
+    """The owner overwrites a late status of a former owner."""
     store.put(TASK, NEWER)
     log.settle()
     log.topic.append(TASK_KEY, encode_status(status(State.UNASSIGNED)))
@@ -106,7 +106,7 @@ def test_an_owner_writes_its_status_again(log: FakeLog, store: StatusStore) -> N
 
 
 def test_a_fatal_failure_is_given_up(log: FakeLog, store: StatusStore) -> None:
-    """Repeating would not cure it; later puts work."""
+    """A fatal failure drops the send, and later sends are not affected."""
     store.put("c", status())
     log.settle(KafkaError("not authorized"))
     store.flush(1_000)
@@ -116,7 +116,7 @@ def test_a_fatal_failure_is_given_up(log: FakeLog, store: StatusStore) -> None:
 
 
 def test_topic_statuses_are_repeated_without_conditions(log: FakeLog, store: StatusStore) -> None:
-    """A newer generation does not end them."""
+    """A failed topic status is repeated in any generation."""
     store.put_topic("c", 0, "t", 5)
     store.put("c", status(generation=9))
     log.settle(RETRIABLE)
@@ -127,7 +127,7 @@ def test_topic_statuses_are_repeated_without_conditions(log: FakeLog, store: Sta
 
 
 def test_flush_waits_for_outstanding_sends(log: FakeLog, store: StatusStore) -> None:
-    """The rebalance goes on only when revoked work has its statuses written."""
+    """A flush ends when all sends have ended, which a rebalance waits for."""
     store.flush(0)
     store.put("c", status())
     with pytest.raises(RetriableKafkaError, match="Timed out"):
@@ -137,7 +137,7 @@ def test_flush_waits_for_outstanding_sends(log: FakeLog, store: StatusStore) -> 
 
 
 def test_a_safe_put_leaves_a_newer_workers_status(log: FakeLog, store: StatusStore) -> None:
-    """The status in the cache decides."""
+    """The status that was read decides about a safe put; other puts are always sent."""
     store.put(TASK, status(worker="new:1", generation=5))
     log.settle()
     log.tail()
@@ -148,7 +148,7 @@ def test_a_safe_put_leaves_a_newer_workers_status(log: FakeLog, store: StatusSto
 
 
 def test_a_stopped_store_drops_failed_sends(log: FakeLog) -> None:
-    """The thread that repeats ends."""
+    """A send that fails after the stop is dropped, so that a flush ends."""
     store = StatusStore(log)
     store.start()
     store.put("c", status())
@@ -161,7 +161,7 @@ def test_a_stopped_store_drops_failed_sends(log: FakeLog) -> None:
 
 @cases("kind", "kafka", "memory")
 def test_both_stores_hold_the_same_state(kind: str) -> None:
-    """Standalone and distributed workers show the same statuses."""
+    """The stores of standalone and distributed workers have equal statuses after equal puts."""
     log = FakeLog()
     store = StatusStore(MemoryLog() if kind == "memory" else log)
     store.start()

@@ -1,4 +1,4 @@
-"""Parts of tasks over fakes, stepped by hand."""
+"""Parts of tasks over fakes, one iteration at a time."""
 
 from collections.abc import Iterator
 
@@ -25,7 +25,7 @@ def queue() -> Iterator[Queue]:
 
 @pytest.fixture
 def strict_queue() -> Iterator[Queue]:
-    """A dead letter queue of a task that fails all the same."""
+    """A dead letter queue of a task that does not tolerate failures."""
     made = Queue(tolerate_all=False)
     yield made
     made.queue.close(0)

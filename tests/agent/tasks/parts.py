@@ -17,7 +17,7 @@ from pyconnect_api import Converter, SourceRecord
 
 @dataclass
 class FakeControl:
-    """The part of `tasks.control.Control` that loops look at; the test is the worker."""
+    """The part of `tasks.control.Control` that loops read; the test plays the worker."""
 
     should_pause: bool = False
     stop_requested: threading.Event = field(default_factory=threading.Event)
@@ -28,7 +28,7 @@ class FakeControl:
         return self.stop_requested.is_set()
 
     def wait(self, timeout_s: float | None = None) -> None:
-        """The test changes the state in between: nothing to wait for."""
+        """Return at once, as the test changes the state in between."""
         raise AssertionError("a loop waits although nothing can change")
 
 
@@ -52,7 +52,7 @@ def tolerance(
 
 
 def converters(values: Converter | None = None, keys: Converter | None = None) -> Converters:
-    """Return converters of texts, that of values replaced."""
+    """Return converters of texts, with another one for values."""
     text = StringConverter()
     return Converters(key=keys or text, value=values or text, header=SimpleHeaderConverter())
 
@@ -64,5 +64,5 @@ def json_values(*, schemas: bool = True) -> JsonConverter:
 
 
 def text_run(polled: Sequence[SourceRecord]) -> OutgoingRun:
-    """Return records of texts as they are sent at once."""
+    """Return the run of records with texts."""
     return compose_run(converters())(polled, polled)

@@ -1,4 +1,4 @@
-"""Which topics a task uses, as the worker hears of them."""
+"""The topics that a task reports as in use."""
 
 import threading
 
@@ -13,7 +13,7 @@ class Reports:
 
 
 def test_a_topic_in_use_is_reported_once_per_period() -> None:
-    """A message per record would drown the worker; one that was reset is listed again."""
+    """A used topic is reported in the next period again, as it may have been reset in between."""
     reports = Reports()
     for _ in range(3):
         reports.topics.used("a")
@@ -36,7 +36,7 @@ def test_a_topic_in_use_is_reported_once_per_period() -> None:
 
 
 class SlowToHash(str):
-    """A topic whose use lasts until it is let go: `used` looks it up, then adds it."""
+    """A topic whose use is held up between the look-up and the addition in `used`."""
 
     __slots__ = ("go_on", "hashed", "looked_up")
 
@@ -56,7 +56,7 @@ class SlowToHash(str):
 
 
 def test_a_topic_may_be_used_while_others_are_reported() -> None:
-    """Deliveries are served by another thread; its topic is reported in the next period."""
+    """A topic that another thread uses during a report is reported in the next period."""
     reports = Reports()
     reports.topics.used("a")
     reports.topics.used("a")

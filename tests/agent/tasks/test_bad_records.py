@@ -1,4 +1,4 @@
-"""Records that cannot be processed: what is said of them, and what never is."""
+"""Records that cannot be processed: the facts that errors show, and secrets that they must not."""
 
 import json
 import threading
@@ -31,7 +31,7 @@ from tests.support.functions import ANY_MESSAGES
 
 SECRET = "hunter2"
 DIGITS = "41111111"
-"""With which every number begins that must not be told."""
+"""The first digits of every number that errors must not show."""
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 TRANSFORMS = "org.apache.kafka.connect.transforms."
 WORKER = {
@@ -121,7 +121,7 @@ BAD: dict[str, tuple[bytes, dict[str, str], bool]] = {
 
 @cases("value, config, schemas", *BAD.values(), ids=list(BAD))
 def test_the_place_decides_on_records(value: bytes, config: dict[str, str], schemas: bool) -> None:
-    """Topic, partition and offset are in the trace; the value never is."""
+    """The trace has topic, partition and offset of the record, but not its value."""
     with pytest.raises(ConnectException) as raised:
         consume(value, config, tolerance(dead_letters.place_of), schemas=schemas)
     trace = format_trace(raised.value)
@@ -135,7 +135,7 @@ def test_the_place_decides_on_records(value: bytes, config: dict[str, str], sche
 def test_a_bad_record_is_left_out_when_errors_are_tolerated(
     caplog: pytest.LogCaptureFixture, value: bytes, config: dict[str, str], schemas: bool
 ) -> None:
-    """Logged by its place, without its value, and counted once."""
+    """The log has the record's place without its value, and the failure counts once."""
     counts = ErrorCounts()
     handling = tolerance(
         dead_letters.place_of,
@@ -153,7 +153,7 @@ def test_a_bad_record_is_left_out_when_errors_are_tolerated(
 
 
 def test_a_struct_refuses_a_value_of_another_type() -> None:
-    """With field and type, before the record is even made."""
+    """A struct names the field whose value has a wrong type, before a record is made of it."""
     schema = SchemaBuilder.struct().field("amount", INT32_SCHEMA).build()
     with pytest.raises(DataException) as raised:
         Struct(schema).put("amount", SECRET)
@@ -171,7 +171,7 @@ def produce(schema: Schema | None, value: object, handling: Tolerance) -> bytes 
 
 
 def test_a_source_record_of_a_wrong_type_is_named_by_its_source() -> None:
-    """Topic, source partition and offset: what the worker stores of it anyway."""
+    """The trace has topic, source partition and source offset, which the worker stores anyway."""
     handling = tolerance(source_pipeline.place_of)
     with pytest.raises(ConnectException) as raised:
         produce(INT32_SCHEMA, SECRET, handling)
@@ -182,7 +182,7 @@ def test_a_source_record_of_a_wrong_type_is_named_by_its_source() -> None:
 
 
 def test_a_schema_may_change_from_record_to_record() -> None:
-    """Each record is written with its own schema, also when the first one comes back."""
+    """Each record is written with its own schema, also when an earlier schema returns."""
     handling = tolerance(source_pipeline.place_of)
     old = SchemaBuilder.struct().field("a", INT32_SCHEMA).version(1).build()
     new = SchemaBuilder.struct().field("a", INT32_SCHEMA).field("b", STRING_SCHEMA).version(2)

@@ -1,4 +1,4 @@
-"""Faults that make a connector FAILED before its plugin is called."""
+"""Errors that make a connector FAILED before its plugin is called."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def check(config: dict[str, str | None], connector: Connector | None = None, **w
     ),
 )
 def test_topic_creation_settings_are_read_at_the_start(settings: dict[str, str], text: str) -> None:
-    """They pass the request, and fail the connector, unless the worker creates no topics."""
+    """Wrong settings fail the connector at its start, unless the worker creates no topics."""
     config = SOURCE | {f"topic.creation.default.{name}": it for name, it in settings.items()}
     with pytest.raises(ConfigException) as raised:
         check(config)
@@ -54,7 +54,7 @@ def test_topic_creation_settings_are_read_at_the_start(settings: dict[str, str],
 
 
 def test_a_sink_without_topics_and_null_values_fail() -> None:
-    """Neither topics nor topics.regex; no plugin is handed a null."""
+    """A sink without topics and topics.regex fails, and a plugin gets no null value."""
     with pytest.raises(ConfigException):
         check({"name": "c"}, FileStreamSinkConnector())
     with pytest.raises(ConfigException, match=r"for key topic: null$"):
@@ -62,7 +62,7 @@ def test_a_sink_without_topics_and_null_values_fail() -> None:
 
 
 def test_a_connector_is_a_source_or_a_sink() -> None:
-    """A class that is only a Connector cannot run."""
+    """A class that is only a Connector raises ConnectException."""
 
     class Neither(Connector):
         def version(self) -> str:

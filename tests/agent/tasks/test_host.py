@@ -1,4 +1,4 @@
-"""A child process: its log lines, its last words, and what the fork server prepares for it."""
+"""A child process: its log lines, its last words, and its preparation by the fork server."""
 
 import io
 import logging
@@ -17,7 +17,7 @@ from tests.support.commands.processes import run_python
 
 @pytest.fixture
 def log() -> Iterator[io.StringIO]:
-    """Return the log of this process, without the password."""
+    """Return the log of this process, in which the password is masked."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     stream = io.StringIO()
@@ -31,7 +31,7 @@ def log() -> Iterator[io.StringIO]:
 def test_last_words_are_logged_and_hide_values_of_config_providers(
     log: io.StringIO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The worker process shows them to every user of REST."""
+    """Last words are masked, as the worker process shows them to every REST client."""
     # pytest-xdist cannot send a report whose captured log holds a lone surrogate.
     handlers = [h for h in logging.getLogger().handlers if getattr(h, "stream", None) is log]
     monkeypatch.setattr(logging.getLogger(), "handlers", handlers)
@@ -67,7 +67,7 @@ def sent(clock: Clock) -> Iterator[list[LineLogged]]:
 
     def send(message: Message) -> None:
         assert isinstance(message, LineLogged)
-        # Whatever sending logs must not come back here.
+        # A line that sending logs must not be sent.
         logging.getLogger("reported").warning("sent")
         lines.append(message)
 
@@ -82,7 +82,7 @@ LOG = logging.getLogger("reported")
 
 
 def test_a_line_has_its_fields_and_its_trace(sent: list[LineLogged]) -> None:
-    """Level by Log4j's name; what has several lines stands below."""
+    """The line has Log4j's level; fields and traces of several lines are below it."""
     try:
         raise ValueError("x")
     except ValueError:
@@ -98,7 +98,7 @@ def test_a_line_has_its_fields_and_its_trace(sent: list[LineLogged]) -> None:
 
 
 def test_too_many_lines_are_counted_instead(sent: list[LineLogged], clock: Clock) -> None:
-    """A task that logs each record must not keep its worker busy; the gap is visible."""
+    """A task that logs each record sends a limited number of lines, and the count of the others."""
     for number in range(BURST + 7):
         LOG.warning("event %d", number)
     assert len(sent) == BURST
@@ -112,14 +112,14 @@ def test_too_many_lines_are_counted_instead(sent: list[LineLogged], clock: Clock
 
 
 def test_a_long_line_is_cut(sent: list[LineLogged]) -> None:
-    """A record's value may be of any size."""
+    """A line is cut to a limit, as a record's value may be of any size."""
     LOG.warning("x" * 10 * LINE_CHARACTERS)
     assert len(sent[0].text) == LINE_CHARACTERS
     assert sent[0].text.endswith(" [...]")
 
 
 def test_logging_does_not_fail_without_the_worker_process() -> None:
-    """The process is about to end; what logs goes on until then."""
+    """Logging does not raise when the pipe is broken, as the process is about to end."""
 
     def send(_: Message) -> None:
         raise BrokenPipeError
@@ -136,6 +136,6 @@ print(os.listdir("/proc/self/task") == [str(os.getpid())])
 
 
 def test_no_thread_is_left_that_a_fork_would_lose() -> None:
-    """The client that is made to be shared has ended, and says nothing."""
+    """The client that preloads libraries leaves neither a thread nor output."""
     done = run_python(["-c", PROGRAM], os.environ)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "True", "")

@@ -45,7 +45,7 @@ def job(**config: str) -> dict[str, Any]:
 
 
 def test_settings_of_plugins() -> None:
-    """Each has its own; the predicate of a transformation is the worker's, as in Kafka's worker."""
+    """A plugin gets only its own settings, so a transformation has none of its predicate."""
     made = job()
     expected = {"schemas.enable": "false", "converter.type": "value"}
     assert made["converters"]["value"]["config"] == expected
@@ -56,14 +56,14 @@ def test_settings_of_plugins() -> None:
 
 
 def test_records_are_shown_only_where_they_are_logged() -> None:
-    """A record may hold secrets."""
+    """A Java process sends a failed record's text only for the log: it may hold secrets."""
     include = {"errors.log.include.messages": "true"}
     assert job(**include)["showsRecords"] is False
     assert job(**include, **{"errors.log.enable": "true"})["showsRecords"] is True
 
 
 def test_metrics_name_the_plugins_and_their_versions() -> None:
-    """Of a class that no list has the version is not known."""
+    """The version of a class that is in no list is `undefined`."""
     facts = {"isSource": True, "connectorVersion": "1", "class": "a.Task", "version": "2"}
     metrics = plugin_metrics(JavaClass("a.Source"), facts, job())
     found = {metric.name: metric.value for metric in metrics}
@@ -92,13 +92,13 @@ LABELS = '{context="streaming",mbean_task="0",server="shop"}'
     (["9x", {"__k": "v", "client-id": "c"}, "a-total", {}, 1], '_9x_v_a_total{client_id="c"} 1.0'),
 )
 def test_names_are_those_of_the_jmx_exporter(value: list[object], line: str) -> None:
-    """Keys that a metric of a task has itself get a prefix."""
+    """A key that a task's metrics have as a label gets a prefix."""
     (metric,) = mbean_metrics([value])
     assert line in prometheus_text([metric]).decode().splitlines()
 
 
 def test_beans_of_several_tasks_are_one_family() -> None:
-    """The worker adds connector and task."""
+    """Metrics of equal names are one family, distinguished by their labels."""
     metrics = [Metric(group=MBEANS, name="a_b", value=n, tags={"task": str(n)}) for n in (0, 1)]
     text = prometheus_text(metrics).decode()
     assert text.count("# TYPE a_b gauge") == 1

@@ -1,4 +1,4 @@
-"""Tasks in a Java process: polls over a link that was filled before, and records of a sink."""
+"""Tasks in a Java process, over a link with prepared batches, and records of a sink."""
 
 import gc
 import queue
@@ -32,7 +32,7 @@ FAILED = {"kind": "retriable", "class": "C", "message": "later", "trace": "C: la
 
 
 class FilledLink:
-    """Has batches; counts the polls that it is asked for."""
+    """A link with batches; counts the polls that it is asked for."""
 
     def __init__(self, *batches: bytes) -> None:
         self.batches: queue.SimpleQueue[memoryview] = queue.SimpleQueue()
@@ -81,7 +81,7 @@ def offsets(records: Any) -> list[SourceOffset]:
 
 @cases("in_turn", True, False)
 def test_parts_of_a_poll_are_one_credit(*, in_turn: bool) -> None:
-    """The next is asked for with the next poll only when the last part has come."""
+    """The next poll is asked for only after the last part of the present one has come."""
     link = FilledLink(batch(1, 2, last=False), batch(3, last=False), batch(), batch(4))
     task = task_of(link, in_turn=in_turn)
     found = [offsets(task.poll()), offsets(task.next_part())]
@@ -94,7 +94,7 @@ def test_parts_of_a_poll_are_one_credit(*, in_turn: bool) -> None:
 
 
 def test_a_poll_that_has_not_ended() -> None:
-    """It is known until something of it comes."""
+    """`is_waiting` is True until a batch of the poll comes."""
     link = FilledLink()
     task = task_of(link)
     assert (task.poll(), task.is_waiting) == ((), True)
@@ -103,7 +103,7 @@ def test_a_poll_that_has_not_ended() -> None:
 
 
 def test_a_failed_poll_is_repeated_and_a_failed_part_is_not() -> None:
-    """A part has been sent already, and its successors are lost."""
+    """A failed part fails the task, as an earlier part is sent and later parts are lost."""
     link = FilledLink(batch(error=FAILED), batch(1, last=False), batch(error=FAILED))
     task = task_of(link)
     with pytest.raises(RetriableException, match="later"):
@@ -115,7 +115,7 @@ def test_a_failed_poll_is_repeated_and_a_failed_part_is_not() -> None:
 
 
 def test_a_poll_in_turn_ends_with_its_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the loop would commit meanwhile, and the task would hear of that after its poll."""
+    """The poll waits for its batch, as the loop would otherwise commit before the poll ends."""
     monkeypatch.setattr(source_task, "WAIT_S", 0.0)
     link = FilledLink()
     task = task_of(link, in_turn=True)
@@ -127,7 +127,7 @@ def test_a_poll_in_turn_ends_with_its_batch(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_failed_poll_may_request_a_commit() -> None:
-    """It is about the polls before, and the next poll may return records."""
+    """A request for a commit counts even if the poll failed, as it is about earlier polls."""
     transactions = RequestedTransactions()
     task = task_of(
         FilledLink(payload([], last=True, error=FAILED, commit=True)), transactions=transactions
@@ -138,7 +138,7 @@ def test_a_failed_poll_may_request_a_commit() -> None:
 
 
 def test_results_do_not_fail_once_the_process_has_ended() -> None:
-    """They come in callbacks of the producer's client; the next poll finds the end."""
+    """Results come in callbacks, which must not raise; the next poll finds the end."""
 
     class Ended(FilledLink):
         def tell(self, kind: FrameKind, *_: bytes) -> None:
@@ -153,7 +153,7 @@ def test_results_do_not_fail_once_the_process_has_ended() -> None:
 
 
 def test_an_offset_that_cannot_be_decoded_is_none() -> None:
-    """The offsets of the other partitions remain theirs."""
+    """One undecodable offset does not affect the offsets of other partitions."""
 
     def read(keys: tuple[bytes, ...], _: int) -> dict[bytes, bytes | None]:
         return dict(zip(keys, (b"no JSON", b'{"n":2}', None), strict=True))
@@ -164,11 +164,11 @@ def test_an_offset_that_cannot_be_decoded_is_none() -> None:
 
 
 class Message(FakeMessage):
-    """One that can be referred to weakly."""
+    """A message that can have weak references."""
 
 
 def test_records_end_with_their_last_use() -> None:
-    """Else all that was consumed stays in memory until cycles are looked for."""
+    """Consumed records form no cycle, so they do not stay in memory until a collection."""
     message = Message("t", 0, 1, b"v")
     end = weakref.ref(message)
     run = MessageRun.of([message])

@@ -1,4 +1,4 @@
-"""Reports of a task about its life, for each kind of failure."""
+"""States and metrics that a task reports, for each kind of failure."""
 
 from dataclasses import dataclass, field
 from typing import cast
@@ -13,7 +13,7 @@ from tests.support.cases import cases
 
 @dataclass
 class RecordingControl:
-    """Keeps what is sent; `statistics_error` is raised by the task's work."""
+    """Keeps the sent messages; the task's work raises `statistics_error`."""
 
     statistics_error: Exception | None = None
     stopping: bool = False
@@ -48,7 +48,7 @@ class Work:
 
 
 def lived(control: RecordingControl, work: Work) -> tuple[StateReported, list[Message]]:
-    """Return the report of the failure, and what is sent after it."""
+    """Return the report of the failure, and the messages after it."""
     TaskLifeCycle(cast("Control", control)).run(work)
     states = [each for each in control.sent if isinstance(each, StateReported)]
     assert states[-1].state is State.FAILED
@@ -56,7 +56,7 @@ def lived(control: RecordingControl, work: Work) -> tuple[StateReported, list[Me
 
 
 def test_a_failed_task_reports_its_state_before_its_last_metrics() -> None:
-    """The state is what counts; the metrics ask parts that may be broken."""
+    """The state is sent before the metrics, which depend on parts that may be broken."""
     _, [figures] = lived(RecordingControl(), Work(ValueError("no good")))
     assert isinstance(figures, StatsReported)
 
@@ -70,14 +70,14 @@ def test_metrics_that_fail_do_not_hide_why_a_task_failed(error: Exception) -> No
 
 
 def test_a_task_whose_version_is_not_a_text_is_failed_with_that_reason() -> None:
-    """The status that says so is one that can be sent."""
+    """The FAILED status has no version, so that it can be sent."""
     failed, _ = lived(RecordingControl(), Work(ValueError("unreached"), version=(1, 2)))
     assert failed.version is None
     assert "version() of the task is of type tuple" in (failed.trace or "")
 
 
 def test_an_error_that_cannot_be_shown_is_reported_all_the_same() -> None:
-    """`str` of an exception is code of a plugin."""
+    """A task fails with a substitute text when the `str` of its exception raises."""
 
     class UnshownError(Exception):
         def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Chains with transformations on both sides, and records that cross; Java is not needed."""
+"""Chains with transformations in both languages, and their encoded records, without Java."""
 
 import gc
 import threading
@@ -47,7 +47,7 @@ def record(value: object) -> SourceRecord:
 
 
 class Elsewhere:
-    """A segment that answers later; it notes what it sees and fails for `bad`."""
+    """A segment that answers later; it notes its records and fails for `bad`."""
 
     def __init__(self) -> None:
         self.counts: Sequence[StageCounts] = ()
@@ -63,7 +63,7 @@ class Elsewhere:
 
 
 def test_the_records_before_a_failure_come_first_and_none_is_transformed_twice() -> None:
-    """The caller goes on with the records behind it, as with a chain of one side."""
+    """The caller goes on with the records behind the failure, as with a chain of one language."""
     stop = threading.Event()
     tolerance = tolerance_of(CONFIG, task_id="c-0", describe_record=str, stop_requested=stop)
     elsewhere = Elsewhere()
@@ -88,7 +88,7 @@ def test_the_records_before_a_failure_come_first_and_none_is_transformed_twice()
 
 
 def test_records_that_cross_are_the_same() -> None:
-    """Sources' and sinks', with headers, schemas and logical values; unchanged ones stay."""
+    """Headers, schemas and logical values cross, and an unchanged record stays the same object."""
     schema = SchemaBuilder.struct().field("day", DATE_SCHEMA).field("text", STRING_SCHEMA).build()
     value = Struct(schema).put("day", date(2026, 1, 2)).put("text", "a")
     headers = [Header("h", STRING_SCHEMA, "v")]
@@ -143,7 +143,7 @@ CHANGES: dict[str, tuple[object, Callable[[Any], object]]] = {
 
 @pytest.mark.parametrize("case", CHANGES)
 def test_what_python_changes_in_place_reaches_java(case: str) -> None:
-    """Only a record of which nothing has changed is left out of the answer."""
+    """The answer leaves out only a record of which no part has changed."""
     value, change = CHANGES[case]
 
     def apply(each: ConnectRecord) -> ConnectRecord:
@@ -167,7 +167,7 @@ def test_what_python_changes_in_place_reaches_java(case: str) -> None:
 
 
 def test_changes_of_records_that_came_back_are_not_kept() -> None:
-    """Else each struct that a later transformation changes would stay in memory."""
+    """Otherwise each struct that a later transformation changes would stay in memory."""
     crossing, sent = Crossing(), SourceRecord({}, {}, "t")
     changed = sent.new_record("o", 0, None, None, ROW, Struct(ROW), 0)
     answer = Crossing().encode([], [changed], failure_of)

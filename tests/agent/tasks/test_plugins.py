@@ -1,4 +1,4 @@
-"""Plugins of a task by the worker's and the connector's config, and the values that they return."""
+"""Plugins by the worker's and the connector's config, and checks of the values that they return."""
 
 from collections import UserDict, deque
 from enum import IntEnum, StrEnum
@@ -22,7 +22,7 @@ OLD_AND_NEW = {
     PluginKind.TRANSFORMATION: ("transforms.routers:Filter", "transforms.routers:TimestampRouter"),
     PluginKind.PREDICATE: ("predicates:RecordIsTombstone", "predicates:TopicNameMatches"),
 }
-"""Versions 1.0 and 2.0 of a plugin `v.<kind>`: different classes, so that they can be told."""
+"""Versions 1.0 and 2.0 of a plugin `v.<kind>`, with different classes."""
 PLUGINS = tuple(
     PluginDesc(
         class_name=f"v.{kind.value}",
@@ -48,7 +48,7 @@ def name(plugin: object) -> str:
 
 
 def test_a_connectors_plugins_have_the_versions_it_asks_for() -> None:
-    """Converters, transformations and predicates; without a wish it is the latest."""
+    """Each converter, transformation and predicate has the configured version, else the latest."""
     config = CONVERTERS | {
         "key.converter.plugin.version": "1.0",
         "header.converter": "v.header_converter",
@@ -76,7 +76,7 @@ def test_a_connectors_plugins_have_the_versions_it_asks_for() -> None:
 
 
 def test_the_workers_converters_have_the_versions_it_asks_for() -> None:
-    """They count where the connector names none; a version alone is not enough for that."""
+    """The worker's converter keeps its version when the connector's config has only a version."""
     worker = view(value_converter_plugin_version="1.0", header_converter_plugin_version="1.0")
     assert name(converter_of(worker, "key", {})) == "StringConverter"
     assert name(converter_of(worker, "value", {})) == "JsonConverter"
@@ -87,7 +87,7 @@ def test_the_workers_converters_have_the_versions_it_asks_for() -> None:
 
 
 def test_versions_and_classes_that_are_not_there_are_refused() -> None:
-    """The text lists those that are, or what the class should have been."""
+    """The error lists the available versions, or the type that the class should implement."""
     config = CONVERTERS | {"key.converter.plugin.version": "[3,]"}
     with pytest.raises(ConfigException, match=r"available versions: \[1\.0, 2\.0\]"):
         converter_of(view(), "key", config)
@@ -96,7 +96,7 @@ def test_versions_and_classes_that_are_not_there_are_refused() -> None:
 
 
 def test_options_come_from_whichever_names_the_converter() -> None:
-    """Those of connector and worker are not merged."""
+    """Options of connector and worker are not merged."""
     worker = view(value_converter="v.converter", value_converter_converter_encoding="utf-16")
     text = "é"
     for config, encoding in (({}, "utf-16"), (CONVERTERS, "utf-8")):
@@ -116,7 +116,7 @@ class Level(IntEnum):
 
 
 class Quoted(str):
-    """Like numpy's texts: shows itself as something else."""
+    """A text that `str` shows in another form, like numpy's."""
 
     __slots__ = ()
 
@@ -125,7 +125,7 @@ class Quoted(str):
 
 
 def test_mappings_and_texts_of_any_class_become_plain() -> None:
-    """Java's null values stay."""
+    """Task configs may be mappings and texts of any class, with null values as in Java."""
     found = deque(
         [MappingProxyType({Mode.FAST: Quoted("x")}), UserDict({"a": None}), {Quoted("k"): "ä"}]
     )
@@ -153,20 +153,20 @@ def test_mappings_and_texts_of_any_class_become_plain() -> None:
     ([{"file": "caf\udce9"}], "the value of 'file' is not valid Unicode"),
 )
 def test_unfit_values_are_refused_with_key_and_type(found: object, text: str) -> None:
-    """A worker would have stored it, and no worker of the group could have read it."""
+    """A task config with a value other than a text is refused, as no worker could read it."""
     with pytest.raises(ConnectException, match=text):
         plain_task_configs(found, "Source")
 
 
 def test_a_refusal_does_not_quote_values() -> None:
-    """They may be secrets."""
+    """An error about a value does not show it, as it may be a secret."""
     with pytest.raises(ConnectException) as raised:
         plain_task_configs([{"password": b"sesame"}, {"password": "sesame\ud800"}], "Source")
     assert "sesame" not in str(raised.value)
 
 
 def test_a_version_is_a_text_or_none() -> None:
-    """Some authors return their package's version object."""
+    """A version that is neither a text nor None raises, such as a package's version object."""
     assert plain_version(None, "task") is None
     assert type(plain_version(Mode.FAST, "task")) is str
     with pytest.raises(ConnectException, match=r"version\(\) of the task is of type tuple"):

@@ -1,4 +1,4 @@
-"""Retries, reports and tolerance of record failures, and what a chain counts."""
+"""Retries, reports and tolerance of record failures, and the counts of a chain."""
 
 import threading
 from typing import Any
@@ -22,7 +22,7 @@ class Reports:
 
 
 class Waits(threading.Event):
-    """Never waits; notes how long it should have."""
+    """Waits for no time, and notes the durations."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ def tolerance(
 
 
 def test_failures_are_reported_then_fail_or_skip() -> None:
-    """With none the task fails with Connect's text; with all the record is left out."""
+    """The task fails with tolerance `none`; the record is skipped with `all`."""
     made, reports = tolerance()
     error = DataException("bad")
     with pytest.raises(ConnectException, match="Tolerance exceeded in error handler") as raised:
@@ -68,7 +68,7 @@ def test_failures_are_reported_then_fail_or_skip() -> None:
 
 
 def test_retriable_failures_are_repeated_until_they_succeed() -> None:
-    """With growing waits, and nothing is reported."""
+    """The waits grow from retry to retry, and a failure that is overcome is not reported."""
     waits = Waits()
     made, reports = tolerance(timeout_ms=-1, waits=waits)
     results: list[Exception | str] = [RetriableException("2"), RetriableException("3"), "value"]
@@ -87,7 +87,7 @@ def test_retriable_failures_are_repeated_until_they_succeed() -> None:
 
 
 def test_a_retriable_failure_is_final_without_time() -> None:
-    """When the task stops, and without a retry timeout, where Kafka would skip the record."""
+    """A stopping task, or one without retry timeout, fails, while Kafka would skip the record."""
     waits = Waits()
     waits.set()
     made, reports = tolerance(timeout_ms=-1, waits=waits)
@@ -110,7 +110,7 @@ def records(*numbers: int) -> list[SourceRecord]:
 
 
 def counted(made: Chain) -> dict[str, tuple[MetricValue, ...]]:
-    """In, out, dropped and failed by alias."""
+    """Return the counts in, out, dropped and failed by alias."""
     found: dict[str, dict[str, MetricValue]] = {}
     for metric in made.metrics():
         found.setdefault(metric.tags["transform"], {})[metric.name] = metric.value
@@ -123,7 +123,7 @@ def counted(made: Chain) -> dict[str, tuple[MetricValue, ...]]:
 
 
 def test_each_transformation_counts_what_came_went_was_dropped_and_failed() -> None:
-    """Also when the chain goes on behind a failure, and a repeated attempt counts once."""
+    """The counts include records behind a failure, and count a retried record once."""
     repeated = []
 
     def second(record: SourceRecord) -> SourceRecord | None:
@@ -142,7 +142,7 @@ def test_each_transformation_counts_what_came_went_was_dropped_and_failed() -> N
 
 
 def test_a_failure_that_is_not_tolerated_is_counted() -> None:
-    """The task sends its last values before it ends."""
+    """The count includes a failure that ends the task, which sends its last metrics before."""
 
     def fail(record: SourceRecord) -> SourceRecord:
         raise ValueError
@@ -154,7 +154,7 @@ def test_a_failure_that_is_not_tolerated_is_counted() -> None:
 
 
 def test_one_record_in_a_hundred_is_timed() -> None:
-    """No transformation sees a record twice for it."""
+    """Timing calls no transformation twice for a record."""
     seen: list[Any] = []
     made = chain(lambda record: seen.append(record.value) or record)
     for first in range(0, 400, 10):

@@ -1,4 +1,4 @@
-"""The status of a running task names the call that it repeats until the call succeeds."""
+"""The status of a running task names the call that it retries, until the call succeeds."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.agent.tasks.source.source_loop import Source
 
 
 def test_a_poll_that_is_repeated_is_shown_once_for_each_error() -> None:
-    """The status says why nothing comes; a success takes the text away."""
+    """Each new error is reported once, and a success removes the text."""
     source = Source()
     source.task.polls = [
         RetriableException("no database"),
@@ -28,7 +28,7 @@ def test_a_poll_that_is_repeated_is_shown_once_for_each_error() -> None:
 
 
 def test_a_put_that_is_repeated_is_shown() -> None:
-    """Until the same batch was taken."""
+    """The status has the error until the same batch is taken."""
     sink = Sink()
     sink.assign({P0: 0})
     sink.task.put_errors = [RetriableException("no database")]
@@ -70,7 +70,7 @@ def test_an_open_that_is_repeated_is_shown() -> None:
 
 
 def test_an_open_that_keeps_failing_ends_the_task() -> None:
-    """Also after attempts that were repeated."""
+    """An error of `open` other than a RetriableException ends the task, also at a retry."""
     sink = Sink()
     errors: list[Exception] = [ValueError("no table"), RetriableException("no database")]
 

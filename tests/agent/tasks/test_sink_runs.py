@@ -1,4 +1,4 @@
-"""Messages that are converted in runs become what single messages become."""
+"""Messages that are converted in runs give the same records as single messages."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -58,7 +58,7 @@ def converted(
     keep_consumed: bool,
     knows_topic: bool,
 ) -> dict[str, Any]:
-    """Return everything that can be seen of a conversion."""
+    """Return all results of a conversion."""
     reports, transformed, topics = Reports(), [], set()
     handling = tolerance(reports, tolerate_all=tolerate_all)
 
@@ -107,7 +107,7 @@ def converted(
 
 @st.composite
 def messages(draw: st.DrawFn) -> list[FakeMessage]:
-    """Messages with any of their parts out of the ordinary, mostly none; some have gaps."""
+    """Draw messages, most of them ordinary, some with an odd part or a gap."""
     made: list[FakeMessage] = []
     step = st.just(1) if draw(st.booleans()) else st.integers(1, 3)
     for offset in accumulate(draw(st.lists(step, min_size=1, max_size=8)), initial=0):
@@ -148,7 +148,7 @@ surroundings = st.fixed_dictionaries(
 def test_runs_have_the_same_results_as_single_messages(
     make: Callable[[], Converter], polled: list[FakeMessage], surroundings: dict[str, Any]
 ) -> None:
-    """Records and their order, offsets, findings, and the task's failure."""
+    """Records, offsets, reports and the task's failure do not depend on the way of conversion."""
     seen = [
         converted(polled, value_converter=make(), **surroundings) for _ in single_messages_only()
     ]
@@ -156,14 +156,14 @@ def test_runs_have_the_same_results_as_single_messages(
 
 
 def single_messages_only() -> Any:
-    """Yield twice; the second time no messages make up a run."""
+    """Yield twice; the second time messages are converted one by one."""
     yield None
     with mock.patch.object(MessageRun, "of", return_value=None):
         yield None
 
 
 def test_an_ordinary_poll_is_a_run() -> None:
-    """Else the comparison above would compare nothing."""
+    """An ordinary poll is converted as a run; the comparison above depends on it."""
     run = MessageRun.of([FakeMessage("t", place % 2, place) for place in range(4)])
     assert run is not None
     assert run.ends == {P0: 3, TopicPartition("t", 1): 4}
@@ -171,7 +171,7 @@ def test_an_ordinary_poll_is_a_run() -> None:
 
 
 def test_a_converter_that_loses_values_is_asked_one_by_one() -> None:
-    """No record may be lost by a mistake in a form that only is there to be quick."""
+    """A form for many values that returns another number of values raises, so no record is lost."""
 
     class Losing(StringConverter):
         def from_connect_many(self, *arguments: Any) -> list[bytes | None]:
@@ -192,7 +192,7 @@ def test_a_converter_that_loses_values_is_asked_one_by_one() -> None:
 
 
 def test_a_run_is_offered_again_as_it_was() -> None:
-    """The same records, also to a task that told them apart by identity."""
+    """A batch is put again with the same record objects."""
     sink = assigned_sink()
     given: list[list[SinkRecord]] = []
 
@@ -209,7 +209,7 @@ def test_a_run_is_offered_again_as_it_was() -> None:
 
 
 def test_a_file_gets_the_lines_of_a_run_as_of_a_list(tmp_path: Any) -> None:
-    """Also where a value is no text."""
+    """The file sink writes the same lines for a run and a list, also for other values."""
     values: list[object] = ["one", "two", 3, None]
     records = [SinkRecord("t", 0, None, None, None, value, 0) for value in values]
     contents = []
@@ -225,7 +225,7 @@ def test_a_file_gets_the_lines_of_a_run_as_of_a_list(tmp_path: Any) -> None:
 
 
 def test_trace_headers_pass_transformations_and_reach_the_sink_as_they_are() -> None:
-    """Those of W3C Trace Context, in their order; written again they are the same bytes."""
+    """Headers of W3C Trace Context keep their order and bytes through transformations."""
     trace = (
         ("traceparent", b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
         ("tracestate", b"rojo=00f067aa0ba902b7,congo=t61rcWkgMzE"),

@@ -1,4 +1,4 @@
-"""Records that are sent in runs fare as records that are sent one by one."""
+"""Records that are sent in runs have the same results as single records."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -59,7 +59,7 @@ class TaskInParts(NotingTask):
 
 
 class OfTopic(StringConverter):
-    """Writes the topic behind each text."""
+    """A converter that appends the topic to each text."""
 
     def from_connect_data(
         self, topic: str, headers: Any, schema: Any, value: object
@@ -72,7 +72,7 @@ class OfTopic(StringConverter):
 
 
 class Reports:
-    """Remembers what failed, in order."""
+    """A reporter that keeps the failures in order."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, str, object, str]] = []
@@ -88,11 +88,11 @@ class Reports:
 
 @dataclass
 class Surroundings:
-    """What records meet on their way, by their number.
+    """The conditions that records meet, by their number.
 
-    `transformations`: what two of them do to a record. `full`: the queue is full at first.
-    `later`: the producer takes it when it is sent again. `refused`: too large, so it fails
-    afterwards. `stops`: the queue is full until the task is stopped. `task`: its class.
+    `transformations`: the deeds of two of them. `full`: the queue is full at first. `later`: the
+    producer takes the record when it is sent again. `refused`: too large, so it fails afterwards.
+    `stops`: the queue is full until the task is stopped. `task`: its class.
     """
 
     transformations: tuple[Mapping[int, str], Mapping[int, str]] = ({}, {})
@@ -149,7 +149,7 @@ def changed(record: SourceRecord, **parts: Any) -> SourceRecord:
 
 
 class Run:
-    """A loop over fakes; `one_by_one`: the sender says that it does not take runs."""
+    """A loop over fakes; with `one_by_one` the sender does not take runs."""
 
     def __init__(
         self, polls: Sequence[Sequence[SourceRecord]], given: Surroundings, *, one_by_one: bool
@@ -192,7 +192,7 @@ class Run:
         raise NotImplementedError
 
     def refuse(self, value: bytes | None) -> None:
-        """Raise what the producer raises for a record, which is known by the end of its value."""
+        """Raise the producer's error for a record, which the end of its value identifies."""
         if value is None or not value.startswith(b"v"):
             return
         number = number_in(value)
@@ -284,7 +284,7 @@ class ExactlyOnce(Run):
 
 
 class AtLeastOnce(Run):
-    """`fails`: records that the brokers refuse; `served` tells what was committable at each end."""
+    """At-least-once; the brokers refuse the records of `fails`."""
 
     fails: frozenset[int] = frozenset()
     flush_timeout_ms = 5_000
@@ -311,10 +311,10 @@ class AtLeastOnce(Run):
         )
 
     def commit(self) -> None:
-        """Commit nothing: the offsets on offer are compared."""
+        """Do nothing: the test compares the offered offsets."""
 
     def offer(self, committable: CommittableOffsets) -> None:
-        """All that was sent so far is delivered or failed."""
+        """Deliver or fail all records sent so far."""
         self.note(committable)
         waiting = [(place, sent.value) for place, sent in enumerate(self.producer.waiting)]
         for place, value in reversed(waiting):
@@ -344,7 +344,7 @@ FILES: Sequence[dict[str, object]] = ({"f": "a"}, {"f": "b"})
 
 @st.composite
 def records(draw: st.DrawFn, number: int) -> SourceRecord:
-    """A record with any of its parts out of the ordinary, mostly none."""
+    """Draw a record, mostly ordinary, else with one odd part."""
     odd = draw(st.sampled_from([*[""] * 12, "topic", "key", "value", "time", "headers", "place"]))
     file = draw(st.sampled_from(FILES))
     return SourceRecord(
@@ -408,7 +408,7 @@ surroundings = st.builds(
 def test_exactly_once_runs_have_the_same_results_as_single_records(
     polled: list[Sequence[SourceRecord]], given: Surroundings
 ) -> None:
-    """Records and their order, transactions, offsets, findings and the task's failure."""
+    """Records, transactions, offsets, reports and the task's failure are the same."""
     one_by_one = ExactlyOnce(polled, given, one_by_one=True).play()
     assert ExactlyOnce(polled, given, one_by_one=False).play() == one_by_one
 
@@ -417,12 +417,12 @@ def test_exactly_once_runs_have_the_same_results_as_single_records(
 def test_at_least_once_runs_have_the_same_results_as_single_records(
     polled: list[Sequence[SourceRecord]], given: Surroundings, fails: frozenset[int]
 ) -> None:
-    """Also what the brokers refuse; offsets are the same once everything is answered."""
+    """Offsets, with records that brokers refuse, are equal once all results are known."""
     one, many = (AtLeastOnce(polled, given, one_by_one=single) for single in (True, False))
     one.fails = many.fails = fails
     expected, found = one.play(), many.play()
     if fails and not given.tolerate_all:
-        # Of the run of a record that failed nothing is committed, not even what is before it.
+        # After a failure in a run, none of its offsets is committed, not even of earlier records.
         offered, limits = found.pop("offered"), expected.pop("offered")
         assert offered.keys() <= limits.keys()
         assert all(offset["n"] <= limits[key][1]["n"] for key, (_, offset) in offered.items())
@@ -435,7 +435,7 @@ def test_at_least_once_runs_have_the_same_results_as_single_records(
 def test_polls_in_parts_have_the_same_results_as_whole_ones(
     kind: type[ExactlyOnce | AtLeastOnce], polled: list[Sequence[SourceRecord]], given: Surroundings
 ) -> None:
-    """One transaction for all parts; only what is repeated differs."""
+    """All parts of a poll are in one transaction, and only repeated work may differ."""
     observed = [
         kind(polled, replace(given, task=task), one_by_one=False).play()
         for task in (NotingTask, TaskInParts)
@@ -443,7 +443,7 @@ def test_polls_in_parts_have_the_same_results_as_whole_ones(
     for each in observed:
         del each["transformed"]
         if each["failure"] or given.stops is not None:
-            # Further parts have not come then.
+            # After a failure further parts are not polled.
             del each["polled"]
     whole, in_parts = observed
     assert in_parts == whole
@@ -451,7 +451,7 @@ def test_polls_in_parts_have_the_same_results_as_whole_ones(
 
 @cases("kind", ExactlyOnce, AtLeastOnce)
 def test_a_poll_goes_to_the_producer_at_once(kind: type[ExactlyOnce | AtLeastOnce]) -> None:
-    """One call for all its records: else the comparisons above would compare nothing."""
+    """All records of a poll are one call of the producer; the comparisons above depend on it."""
     run = kind([[]], Surroundings(), one_by_one=False)
     sizes: list[int] = []
     produce_many = run.producer.produce_many
@@ -467,7 +467,7 @@ def test_a_poll_goes_to_the_producer_at_once(kind: type[ExactlyOnce | AtLeastOnc
     ]
     for _ in range(2):
         run.loop.step()
-    # At-least-once, the first record of each topic goes alone.
+    # At-least-once sends the first record of each topic alone.
     assert sizes[-1] == 5
 
 

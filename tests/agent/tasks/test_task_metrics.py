@@ -1,4 +1,4 @@
-"""Counters of tasks: records, batches, commits, errors, transactions."""
+"""Metrics of tasks: records, batches, commits, errors, transactions."""
 
 from collections.abc import Mapping
 
@@ -20,11 +20,11 @@ from tests.agent.tasks.parts import sink_metrics, source_metrics
 TEXTS = {
     name for name in DESCRIPTIONS[TASK] if name.endswith(("status", "class", "version", "type"))
 }
-"""Told beside the numbers: the state by the supervisor, the plugins once."""
+"""Reported beside the numbers: the state by the worker process, the plugins once."""
 
 
 def test_source_and_sink_tasks_have_all_their_metrics() -> None:
-    """Under Kafka's names, none missing and none besides."""
+    """A task has exactly the metrics that Kafka names."""
     for metrics, own in ((source_metrics(), SOURCE_TASK), (sink_metrics(), SINK_TASK)):
         values = metrics.values()
         assert values.keys() == {TASK, TASK_ERROR, own}
@@ -34,7 +34,7 @@ def test_source_and_sink_tasks_have_all_their_metrics() -> None:
 
 
 def test_written_records_are_those_polled_less_those_left_out_or_under_way() -> None:
-    """So nothing needs to be counted record by record."""
+    """Written records need no count of their own."""
     metrics = source_metrics()
 
     def counts() -> tuple[MetricValue, ...]:
@@ -62,7 +62,7 @@ def test_written_records_are_those_polled_less_those_left_out_or_under_way() -> 
 
 
 def test_records_that_are_not_committed_are_active() -> None:
-    """Per partition at least 0: a task may return any offsets."""
+    """The active count of a partition is at least 0, as a task may return any offsets."""
     metrics, offsets = sink_metrics(), SinkOffsets()
     first, second = TopicPartition("t", 0), TopicPartition("t", 1)
     offsets.assign({first: 10, second: 5})
@@ -78,7 +78,7 @@ def test_records_that_are_not_committed_are_active() -> None:
 
 
 def test_commits_count_by_outcome() -> None:
-    """Durations are those of successes; those of partitions being closed count apart, too."""
+    """Durations are those of successful commits; commits of closing partitions also count apart."""
     metrics = sink_metrics()
     metrics.committed(10, success=True, closing=False)
     metrics.committed(900, success=False, closing=False)
@@ -94,7 +94,7 @@ def test_commits_count_by_outcome() -> None:
 
 
 def test_a_task_that_only_ran_was_never_paused() -> None:
-    """Shares of its life."""
+    """The pause ratio is a share of the task's life."""
     metrics = source_metrics()
     metrics.task.state_changed(State.RUNNING)
     values = metrics.values()[TASK]

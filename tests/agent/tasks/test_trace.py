@@ -1,4 +1,4 @@
-"""Which failures a restart cannot cure."""
+"""Failures that a restart cannot cure."""
 
 from itertools import pairwise
 
@@ -17,7 +17,7 @@ from tests.support.cases import cases
 
 
 def caused(*errors: BaseException) -> BaseException:
-    """The first error with the others as its causes, as a task raises it."""
+    """Return the first error with the others as its causes."""
     for error, cause in pairwise(errors):
         error.__cause__ = cause
     return errors[0]
@@ -33,12 +33,12 @@ def caused(*errors: BaseException) -> BaseException:
     caused(ConnectException("x"), KafkaError("y"), ConfigException("z")),
 )
 def test_a_wrong_setting_and_a_missing_right_are_permanent(error: BaseException) -> None:
-    """Wherever they stand in the chain of causes."""
+    """A permanent error counts anywhere in the chain of causes."""
     assert is_permanent(error)
 
 
 @cases(
-    "error",  # What a broker's crash leaves behind, also when it is found late.
+    "error",  # A broker's crash leaves these errors, also when it is found late.
     RetriableKafkaError("timed out"),
     KafkaError("fatal"),
     ProducerFencedError("x"),
@@ -46,19 +46,19 @@ def test_a_wrong_setting_and_a_missing_right_are_permanent(error: BaseException)
     # An authorization server may be away for a minute.
     AuthenticationError("token"),
     caused(ConnectException("x"), AuthenticationError("token")),
-    # Who wraps an error as retriable knows more.
+    # An error that is marked retriable outweighs its causes.
     caused(RetriableException("later"), AuthorizationError("x")),
     DataException("x"),
     ValueError("x"),
     SystemExit(1),
 )
 def test_everything_else_may_pass(error: BaseException) -> None:
-    """It is repeated, with the backoff and up to the limit of the policy."""
+    """Any other failure may pass, so the restart policy applies."""
     assert not is_permanent(error)
 
 
 def test_a_chain_that_bites_its_tail_ends() -> None:
-    """Plugin code may link errors as it likes."""
+    """A cyclic chain of causes, which plugin code may make, does not hang the check."""
     one, two = ValueError("one"), ValueError("two")
     one.__cause__, two.__cause__ = two, one
     assert not is_permanent(one)

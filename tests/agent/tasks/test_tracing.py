@@ -50,7 +50,7 @@ def parents(*texts: str) -> list[Header]:
 
 
 def test_a_source_record_has_a_span_from_poll_to_acknowledgement(collector: Collector) -> None:
-    """In the trace of its headers, which it keeps; a refused record's span says that it failed."""
+    """The span is part of the trace in the record's headers; a refused record's span has failed."""
     source = Source(tolerate_all=True)
     source.sender.tracing = tracing_to(collector.url)
     source.poll(
@@ -74,7 +74,7 @@ def test_a_source_record_has_a_span_from_poll_to_acknowledgement(collector: Coll
 
 @cases("exactly_once", False, True)
 def test_one_record_in_so_many_is_sampled_in_runs(collector: Collector, exactly_once: bool) -> None:
-    """Whatever the sizes of the runs; all records keep their own callbacks."""
+    """The sizes of runs do not change which records are sampled, and all callbacks are kept."""
     tracing = tracing_to(collector.url, every=10)
     source, case = Source(), Case()
     sender: Any = case.sender if exactly_once else source.sender
@@ -96,7 +96,7 @@ def test_one_record_in_so_many_is_sampled_in_runs(collector: Collector, exactly_
 
 
 def test_a_sink_record_has_a_span_from_read_to_put(collector: Collector) -> None:
-    """It ends when the task has taken the record, also after a put that was repeated."""
+    """The span of a sampled record ends when the task has taken the record."""
     tracing = tracing_to(collector.url, every=2)
     sink = Sink(tracing=tracing)
     sink.assign({P0: 0})
@@ -116,7 +116,7 @@ def test_a_sink_record_has_a_span_from_read_to_put(collector: Collector) -> None
 
 
 def test_spans_of_partitions_that_go_are_dropped(collector: Collector) -> None:
-    """Another member's task takes the record then."""
+    """A span of a lost partition is dropped, as another member's task takes the record."""
     tracing = tracing_to(collector.url)
     tracing.read([FakeMessage("t", 0, 1, b"v"), FakeMessage("t", 1, 1, b"v")])
     tracing.accepted({P0: 1})
@@ -126,7 +126,7 @@ def test_spans_of_partitions_that_go_are_dropped(collector: Collector) -> None:
 
 
 def test_a_collector_that_is_not_there_costs_the_task_nothing() -> None:
-    """The end of the task waits for one request at most."""
+    """A refused connection does not affect delivery or commits."""
     source = Source()
     source.sender.tracing = tracing_to("http://127.0.0.1:9/")
     source.poll(record(1))
@@ -137,7 +137,7 @@ def test_a_collector_that_is_not_there_costs_the_task_nothing() -> None:
 
 
 def test_a_missing_extra_and_a_wrong_address_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And which key to change."""
+    """The error for an address names the key, the one for a missing extra names the extra."""
     with pytest.raises(ConfigException, match=r"agent\.tracing\.otlp\.endpoint.*http://"):
         tracing_to("collector:4318")
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
@@ -146,7 +146,7 @@ def test_a_missing_extra_and_a_wrong_address_are_named(monkeypatch: pytest.Monke
 
 
 def test_opentelemetry_is_not_imported_without_a_collector() -> None:
-    """Tasks that are not traced pay nothing."""
+    """A task without tracing does not import OpenTelemetry."""
     code = "import sys, pyconnect_agent.tasks.work, pyconnect_agent.tasks.work\n"
     code += "print([name for name in sys.modules if name.startswith('opentelemetry')])"
     done = subprocess.run(
@@ -161,7 +161,7 @@ def test_opentelemetry_is_not_imported_without_a_collector() -> None:
 
 
 def test_a_collector_that_is_gone_holds_no_task_up(caplog: pytest.LogCaptureFixture) -> None:
-    """The end waits for one request at most, and the log has each text once a minute."""
+    """A stuck collector delays the end by one request at most; each error is logged once."""
     with frozen() as url:
         source = Source()
         source.sender.tracing = tracing_to(url)

@@ -1,4 +1,4 @@
-"""Records of a connector that is only tried, in this process."""
+"""Records of a trial of a connector, in this process."""
 
 import base64
 import json
@@ -57,12 +57,12 @@ def tried(connector_class: str, *plugins: PluginDesc) -> list[dict[str, Any]]:
 
 
 def ends(records: Sequence[Mapping[str, Any]]) -> list[object]:
-    """The error of each record, else its written value."""
+    """Return the error of each record, else its written value."""
     return [each["steps"][-1].get("error") or each["kafka"]["value"] for each in records]
 
 
 def test_a_record_that_fails_a_task_is_shown_as_failed() -> None:
-    """Without a topic, with a wrong timestamp, or where a converter refuses it."""
+    """A record without topic, with a wrong timestamp or refused by a converter has an error."""
     records = tried(f"{__name__}.OddSource")
     fine, no_topic, no_time, refused, now = ends(records)
     assert "fine" in str(fine)
@@ -81,7 +81,7 @@ def test_a_record_that_fails_a_task_is_shown_as_failed() -> None:
 
 
 class FakeLink:
-    """The Java process of a source whose last transformation takes the topic away."""
+    """The Java process of a source whose last transformation removes the topic."""
 
     def begin(self, job: object) -> None: ...
 
@@ -104,7 +104,7 @@ class FakeLink:
 
 
 def test_a_record_that_fails_a_java_task_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The Java process does not check what the agent's worker checks."""
+    """The agent checks the topic and timestamp of Java records, as the Java process does not."""
     monkeypatch.setattr(trial, "start_link", lambda *_, **__: FakeLink())
     plugins = [
         PluginDesc(class_name=name, python_path="", kind=kind, version="1", is_java=True)

@@ -23,7 +23,7 @@ exit 1
 def test_validation_asks_a_java_with_the_connectors_options(
     own: str, heap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Trust stores and proxies, say. The worker's alone if the connector's are wrong."""
+    """A validation uses the connector's Java options, or only the worker's if those are wrong."""
     monkeypatch.setattr(
         "pyconnect_agent.java_processes.installation.user_cache_path", lambda _: tmp_path / "cache"
     )

@@ -1,4 +1,4 @@
-"""The worker's check of its own grants: what it refuses, what it warns of, whom it asks as."""
+"""The worker's check of its own rights: refusals of the start, warnings, and principals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEADER = "Write TransactionalId connect-cluster-jb"
 
 
 class Brokers:
-    """Answers as told: texts of needs that are denied or not known; all else is proven."""
+    """Brokers that deny, or do not know, the needs with these texts; all others are granted."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Brokers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
     def ask(self, accesses: Sequence[Access]) -> Mapping[Access, Answer]:
         return {access: (self._verdict(str(access)), self.evidence) for access in accesses}
@@ -65,7 +65,7 @@ def check_start(brokers: Brokers, phase: str) -> None:
 
 @cases("phase", "preparing", "enabled")
 def test_a_proven_lack_refuses_the_start_and_names_the_grant(phase: str) -> None:
-    """With the principal and the way out."""
+    """The error has the missing right, the principal and the remedy."""
     with pytest.raises(WorkerStartError, match=f"{LEADER} for User:ANONYMOUS.*acls generate"):
         check_start(Brokers(denied=[LEADER]), phase)
 
@@ -82,9 +82,9 @@ def test_a_proven_lack_refuses_the_start_and_names_the_grant(phase: str) -> None
 def test_what_does_not_prevent_the_start_gives_a_warning_at_most(
     brokers: Brokers, phase: str, warning: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Needs of later phases are not checked; topics that do not exist yet are no finding.
+    """Needs of later phases and of topics that do not exist yet give no warning.
 
-    At `disabled` the worker tries, as it does with old or silent brokers.
+    At `disabled`, and with brokers that cannot answer, the worker starts with a warning.
     """
     check_start(brokers, phase)
     assert [warning in caplog.text for _ in caplog.records if warning] == [True] * bool(warning)
@@ -102,7 +102,7 @@ def source(**config: str) -> ConnectorFacts:
 
 
 def test_each_principal_is_asked_for_itself_over_one_connection() -> None:
-    """Clients that connect alike share it."""
+    """Each principal is checked over one connection, which all its clients share."""
     properties = {**sasl("worker"), **sasl("writer", "producer."), **sasl("reader", "consumer.")}
     brokers = Brokers(denied=["Write TransactionalId jb-c-1"])
     worker = distributed(**{name.replace(".", "_"): text for name, text in properties.items()})
@@ -122,7 +122,7 @@ def test_each_principal_is_asked_for_itself_over_one_connection() -> None:
 
 
 def test_rights_to_read_the_workers_offsets_topic_are_warnings() -> None:
-    """An agent reads it for its connectors, so it has the same weight as in `pyconnect acls`."""
+    """An agent reads the topic for its connectors, so `pyconnect acls` has the same severities."""
     document = WorkerAcls(distributed(), Brokers()).report("enabled", [source()])
     offsets = {
         (grant["client"], grant["operation"]): grant["severity"]
@@ -138,7 +138,7 @@ def test_rights_to_read_the_workers_offsets_topic_are_warnings() -> None:
 
 
 def test_credentials_that_stand_elsewhere_are_not_looked_up() -> None:
-    """Config providers are plugin code, which runs in children only."""
+    """References to secrets are not resolved, because config providers run only in children."""
     facts = source(producer_override_sasl_jaas_config="${file:/run/secrets:jaas}")
     brokers = Brokers()
     document = WorkerAcls(distributed(), brokers).report("enabled", [facts])
@@ -147,6 +147,6 @@ def test_credentials_that_stand_elsewhere_are_not_looked_up() -> None:
 
 
 def test_a_wrong_phase_is_a_value_error() -> None:
-    """The layer above says so to the client."""
+    """A phase that does not exist raises ValueError, which the caller turns into a response."""
     with pytest.raises(ValueError, match="soon"):
         WorkerAcls(distributed(), Brokers()).report("soon", [])

@@ -1,4 +1,4 @@
-"""The admin interface's view of the herder's state and of the children."""
+"""The admin interface's view of the herder and the children."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def snapshot_of_two_tasks() -> ConfigLog:
 
 
 class Herder:
-    """Stands in for `herder.service.HerderService`."""
+    """A stand-in for `herder.service.HerderService`."""
 
     def __init__(self) -> None:
         self.state = HerderState(
@@ -80,7 +80,7 @@ class Herder:
 
 
 class Acls(WorkerAcls):
-    """Tells what it was asked."""
+    """Checks of rights that return their questions."""
 
     def report(self, phase: str | None, connectors: Sequence[ConnectorFacts]) -> dict[str, Any]:
         if phase == "never":
@@ -89,7 +89,7 @@ class Acls(WorkerAcls):
 
 
 class Children:
-    """Stands in for `children.children.ChildProcesses`."""
+    """A stand-in for `children.children.ChildProcesses`."""
 
     def __init__(self) -> None:
         self.here = {HERE}
@@ -144,7 +144,7 @@ def world(tmp_path: Path) -> World:
 
 
 def test_a_task_here_is_killed_with_a_reason_for_its_trace(world: World) -> None:
-    """The trace says how the task ended and that it is not restarted."""
+    """The trace gets the way of the kill and that the task is not restarted."""
     world.admin.kill(HERE, force=True)
     ((task_id, force, reason),) = world.children.kills
     assert (task_id, force) == (HERE, True)
@@ -152,7 +152,7 @@ def test_a_task_here_is_killed_with_a_reason_for_its_trace(world: World) -> None
 
 
 def test_kills_are_for_tasks_of_this_worker(world: World) -> None:
-    """Unknown ones are not found; another worker's is pointed to with its protocol."""
+    """An unknown task is not found, and for another worker's task the URL is returned."""
     for task_id in (ConnectorTaskId("none", 0), ConnectorTaskId("c", 2)):
         with pytest.raises(NotFoundError):
             world.admin.kill(task_id, force=False)
@@ -171,7 +171,7 @@ def test_kills_are_for_tasks_of_this_worker(world: World) -> None:
     (State.UNASSIGNED, "there:8083"),
 )
 def test_no_process_is_a_conflict(world: World, state: State | None, worker_id: str) -> None:
-    """There is neither a process to kill nor a worker to forward to, whichever had the task."""
+    """A task without a process can neither be killed nor forwarded, in any state."""
     if state is not None:
         world.status(1, state, worker_id)
     with pytest.raises(ConflictError, match="has no process"):
@@ -180,13 +180,13 @@ def test_no_process_is_a_conflict(world: World, state: State | None, worker_id: 
 
 
 def test_unavailable_stacks_are_reported_with_the_reason(world: World) -> None:
-    """As a server error with the reason."""
+    """A process without stacks gives an InternalError with the reason."""
     with pytest.raises(InternalError, match="no stacks of c-0"):
         asyncio.run(world.admin.stacks(HERE))
 
 
 def test_own_failed_tasks_have_no_process(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not those of others; transactions are shown by their age on the clock of their process."""
+    """Only failed tasks of this worker are listed, without a pid; a transaction has its age."""
     monkeypatch.setattr("time.time", lambda: 1.0)
     world.herder.state = replace(
         world.herder.state, work={"c": ConnectorWork(tasks_assigned=frozenset({0, 1}))}
@@ -200,7 +200,7 @@ def test_own_failed_tasks_have_no_process(world: World, monkeypatch: pytest.Monk
 
 
 def test_a_changed_configuration_file_is_noticed(world: World, tmp_path: Path) -> None:
-    """Also one that is gone."""
+    """A changed file is reported, and a missing one has no digest."""
     assert asyncio.run(world.admin.about())["config_outdated"] is False
     file = tmp_path / "worker.properties"
     file.write_bytes(b"changed")
@@ -212,7 +212,7 @@ def test_a_changed_configuration_file_is_noticed(world: World, tmp_path: Path) -
 @pytest.mark.parametrize("phase", MembershipPhase)
 @cases("drain_wanted", False, True)
 def test_every_phase_has_a_word(phase: MembershipPhase, *, drain_wanted: bool) -> None:
-    """A drain that has been asked for shows from the first moment."""
+    """A requested drain is shown at once, except during start and stop."""
     settings = HerderSettings(worker_id=WORKER_ID, connector_type=lambda _: "source")
     word = worker_state(HerderState(settings=settings, phase=phase, drain_wanted=drain_wanted))
     fixed = {
@@ -227,7 +227,7 @@ def test_every_phase_has_a_word(phase: MembershipPhase, *, drain_wanted: bool) -
 
 
 def test_the_check_of_grants_gets_phase_and_facts(world: World) -> None:
-    """Type, configuration, tasks and topics of each; a wrong phase is a bad request."""
+    """The check gets each connector's type, tasks and topics; a wrong phase is an error."""
     document = asyncio.run(world.admin.acls("enabled"))
     assert document["phase"] == "enabled"
     (facts,) = [one for one in document["connectors"] if one.name == "c"]
@@ -242,7 +242,7 @@ TEXT = "# ours\ngroup.id=g\nexactly.once.source.support=disabled\n"
 
 
 class StartedWorker:
-    """A worker that was started with the file as it is."""
+    """A worker that was started with the present content of the file."""
 
     def __init__(self, file: Path, *, allowed: bool = True, phase: str | None = "disabled") -> None:
         self.file = file
@@ -277,7 +277,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_the_file_is_rewritten_and_the_worker_restarts(file: Path) -> None:
-    """One key, the same mode, a backup and the run beside it."""
+    """One key is changed, with the file's mode; a backup and the run are in the same directory."""
     worker = StartedWorker(file)
     assert worker.last_run_id() is None
     answer = worker.change("preparing")
@@ -298,7 +298,7 @@ def test_the_file_is_rewritten_and_the_worker_restarts(file: Path) -> None:
 
 
 def test_a_phase_in_force_needs_no_restart(file: Path) -> None:
-    """The file stays as it is; another run may come at once."""
+    """Without a change the file stays, and another run may follow at once."""
     worker = StartedWorker(file)
     assert worker.change("disabled")["restart"] == "not needed"
     assert worker.restarts == 0
@@ -307,7 +307,7 @@ def test_a_phase_in_force_needs_no_restart(file: Path) -> None:
 
 
 def test_a_repeated_request_is_answered_again(file: Path) -> None:
-    """Its answer was lost: the digest it expects is that of the file before."""
+    """A request whose answer was lost has the old digest and gets the same answer."""
     worker = StartedWorker(file)
     before = worker.sha256
     first = worker.change("preparing", sha256=before)
@@ -316,7 +316,7 @@ def test_a_repeated_request_is_answered_again(file: Path) -> None:
 
 
 def test_another_file_is_refused(file: Path) -> None:
-    """Somebody has edited it; nothing is written."""
+    """A file that was edited meanwhile is not changed."""
     worker = StartedWorker(file)
     before = worker.sha256
     file.write_text(TEXT + "x=1\n")
@@ -326,7 +326,7 @@ def test_another_file_is_refused(file: Path) -> None:
 
 
 def test_another_run_waits_for_the_restart(file: Path) -> None:
-    """A phase that is in the file but not in force belongs to the run that wrote it."""
+    """Until a run's phase is in force, other runs are refused."""
     worker = StartedWorker(file)
     worker.change("preparing")
     with pytest.raises(ConflictError, match="Run r1"):
@@ -335,7 +335,7 @@ def test_another_run_waits_for_the_restart(file: Path) -> None:
 
 
 def test_forbidden_changes_and_wrong_phases_are_refused(file: Path) -> None:
-    """403 names the key to set; 400 for what cannot be meant; 409 standalone."""
+    """The error names the key that allows changes, or the fault."""
     with pytest.raises(ForbiddenError, match=r"agent\.allow\.phase\.change=true"):
         StartedWorker(file, allowed=False).change("preparing")
     with pytest.raises(BadRequestError, match="is not a phase"):
@@ -348,7 +348,7 @@ def test_forbidden_changes_and_wrong_phases_are_refused(file: Path) -> None:
 
 
 def test_an_unreadable_file_is_reported(file: Path) -> None:
-    """With what to do."""
+    """A file that cannot be read gives an InternalError."""
     worker = StartedWorker(file)
     sha256 = worker.sha256
     file.unlink()
@@ -357,6 +357,6 @@ def test_an_unreadable_file_is_reported(file: Path) -> None:
 
 
 def test_a_damaged_record_names_no_run(file: Path) -> None:
-    """The content of a damaged record does not matter."""
+    """With a damaged record, no last run is known."""
     file.with_name("worker.properties.last-upgrade").write_text("[]")
     assert StartedWorker(file).last_run_id() is None

@@ -1,4 +1,4 @@
-"""A worker's version, and the parts that its keys reach."""
+"""A worker's version, and the parts that use its keys."""
 
 import re
 
@@ -25,7 +25,7 @@ def settings_of(config: DistributedConfig) -> HerderSettings:
 
 
 def test_the_herder_keeps_the_times_of_its_worker() -> None:
-    """For catching up with configs, and for waiting for a departed worker."""
+    """The herder gets the timeouts of catching up, and the delay for lost work."""
     settings = settings_of(
         distributed(
             worker_sync_timeout_ms="11",
@@ -41,7 +41,7 @@ def test_the_herder_keeps_the_times_of_its_worker() -> None:
 
 
 def test_session_keys_and_samples_are_as_the_worker_says() -> None:
-    """Algorithm, size and life (KIP-507); of windows the latest few count."""
+    """Algorithm, size and TTL of session keys, and the windows of metrics, come from the keys."""
     settings = settings_of(
         distributed(
             inter_worker_key_generation_algorithm="HmacSHA1",
@@ -57,14 +57,14 @@ def test_session_keys_and_samples_are_as_the_worker_says() -> None:
 
 @cases("phase, enabled", ("disabled", False), ("preparing", False), ("enabled", True))
 def test_sources_are_exactly_once_in_the_last_phase_only(phase: str, enabled: bool) -> None:
-    """Until then no start waits for a fencing round."""
+    """Before `enabled`, no task waits for a fencing round."""
     config = distributed(exactly_once_source_support=phase)
     assert settings_of(config).exactly_once_source is enabled
 
 
 @cases("protocol", "eager", "compatible", "sessioned")
 def test_membership_is_as_the_worker_says(protocol: str) -> None:
-    """Protocol, timeouts and back-off go to the group's client."""
+    """The group's client gets protocol, timeouts and back-off."""
     options = group_options(
         distributed(
             connect_protocol=protocol,
@@ -89,7 +89,7 @@ def test_membership_is_as_the_worker_says(protocol: str) -> None:
 
 @cases("tracked", True, False)
 def test_topics_are_tracked_unless_the_worker_says_no(tracked: bool) -> None:
-    """`topic.tracking.enable`: what children tell is stored, or not."""
+    """Used topics are stored unless `topic.tracking.enable` is false."""
     statuses = StatusStore(MemoryLog())
     statuses.start()
     events = ChildEvents(lambda _: None, statuses, WorkerClock(), track_topics=tracked)
@@ -99,7 +99,7 @@ def test_topics_are_tracked_unless_the_worker_says_no(tracked: bool) -> None:
 
 
 def test_an_agent_is_recognised_by_version_and_commit() -> None:
-    """`version` is a Kafka release, with which clients compare; `commit` names the product."""
+    """`version` is a Kafka release, which clients compare; `commit` has the product's version."""
     assert server_info(CONNECT_VERSION, "id").version == CONNECT_VERSION
     assert re.fullmatch(r"\d+\.\d+\.\d+", CONNECT_VERSION)
     assert server_info(CONNECT_VERSION, "id").commit == f"pyconnect-{version()}"

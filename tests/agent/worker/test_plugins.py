@@ -1,4 +1,4 @@
-"""A worker's own properties and the plugins they name, found before it starts."""
+"""A worker's own properties and the plugins in them, found before the worker starts."""
 
 import os
 from pathlib import Path
@@ -26,7 +26,7 @@ from tests.support.plugins.plugin_directories import (
 
 
 def with_provider(class_name: str, **properties: str) -> dict[str, str]:
-    """A worker's properties, whose `ssl.key.password` is a reference to `secret`."""
+    """Return a worker's properties whose `ssl.key.password` is a reference to `secret`."""
     return {
         "config.providers": "p",
         "config.providers.p.class": class_name,
@@ -36,7 +36,7 @@ def with_provider(class_name: str, **properties: str) -> dict[str, str]:
 
 
 def with_bare_directory(root: Path, discovery: str) -> dict[str, str]:
-    """A worker's properties and its plugin directory of one module without entry points."""
+    """Return a worker's properties and a plugin directory with one module without entry points."""
     directory = root / "plugins" / "bare"
     directory.mkdir(parents=True)
     (directory / "bare_plugin.py").write_text(Path(plugin_directories.__file__).read_text())
@@ -45,7 +45,7 @@ def with_bare_directory(root: Path, discovery: str) -> dict[str, str]:
 
 @cases("name", VAULT_PROVIDER, "Vault", "VaultProvider")
 def test_providers_of_directories_resolve_a_workers_properties(name: str, tmp_path: Path) -> None:
-    """By class name or alias, and without their code in the worker's own process."""
+    """A provider is named by class or alias, and its code never runs in the worker's process."""
     imports = make_provider_plugin(tmp_path / "plugins")
     secret = tmp_path / "secret"
     secret.write_text("hidden")
@@ -58,7 +58,7 @@ def test_providers_of_directories_resolve_a_workers_properties(name: str, tmp_pa
 
 
 def test_a_provider_may_be_a_class_path_that_no_plugin_lists(tmp_path: Path) -> None:
-    """As a Java worker takes any class of its class path."""
+    """Any importable class may be a provider, as any class of the class path for a Java worker."""
     secret = tmp_path / "secret"
     secret.write_text("hidden")
     properties = with_provider(EXPIRING_PROVIDER, ssl_key_password=f"${{p:{secret}:value}}")
@@ -75,7 +75,7 @@ def test_a_provider_may_be_a_class_path_that_no_plugin_lists(tmp_path: Path) -> 
     (EXPIRING_PROVIDER, "No such file or directory"),
 )
 def test_a_provider_that_cannot_be_used_stops_the_worker(class_name: str, message: str) -> None:
-    """With a reason of one line."""
+    """The error is one line with the reason."""
     properties = with_provider(class_name, ssl_key_password="${p:/no/such/file:value}")
     with pytest.raises(WorkerConfigError, match=message) as raised:
         resolve_properties(properties, find_plugins(properties))
@@ -83,7 +83,7 @@ def test_a_provider_that_cannot_be_used_stops_the_worker(class_name: str, messag
 
 
 def test_plugins_are_found_without_being_imported() -> None:
-    """No process starts without references; an unknown default converter is refused."""
+    """Without references no process starts, and an unknown default converter is an error."""
     properties = {"ssl.key.password": "${p:/secret:value}"}
     assert resolve_properties(properties, find_plugins(properties)) == properties
     catalog = find_plugins({})
@@ -93,7 +93,7 @@ def test_plugins_are_found_without_being_imported() -> None:
 
 
 def test_rest_extensions_are_refused_but_for_apaches_users_and_passwords() -> None:
-    """Ignoring one could open what it was meant to protect."""
+    """A REST extension may be the only access control, so unknown ones are refused."""
     name = "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"
     for known in ("", name, name.rpartition(".")[2]):
         check_rest_extensions(distributed(rest_extension_classes=known))
@@ -104,20 +104,20 @@ def test_rest_extensions_are_refused_but_for_apaches_users_and_passwords() -> No
 
 @cases("discovery, found", ("service_load", False), ("only_scan", True), ("HYBRID_WARN", True))
 def test_discovery_may_search_modules(discovery: str, found: bool, tmp_path: Path) -> None:
-    """A directory without entry points holds plugins only for those that search."""
+    """Plugins without entry points are found only by a discovery mode that scans modules."""
     catalog = find_plugins(with_bare_directory(tmp_path, discovery))
     assert bool(catalog.find("bare_plugin.ExpiringProvider")) is found
 
 
 def test_hybrid_fail_refuses_plugins_without_entry_points(tmp_path: Path) -> None:
-    """The worker does not start; the text names the class."""
+    """The error has the class, and the worker does not start."""
     properties = with_bare_directory(tmp_path, "hybrid_fail")
     with pytest.raises(WorkerConfigError, match=r"bare_plugin\.ExpiringProvider"):
         find_plugins(properties)
 
 
 def test_without_java_no_java_plugins(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The worker says why, once, and runs its Python connectors."""
+    """One error line has the reason, and Python plugins are still found."""
     make_jar(tmp_path / "plugins" / "a.jar")
     properties = {"plugin.path": str(tmp_path / "plugins"), "agent.java.home": str(tmp_path)}
     catalog = find_plugins(properties)
@@ -131,7 +131,7 @@ def test_without_java_no_java_plugins(tmp_path: Path, caplog: pytest.LogCaptureF
 def test_jars_of_another_kafka_are_used_with_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """And a Java that cannot start a process costs Java's plugins only."""
+    """Failures of Java only affect Java plugins, and a difference of releases is a warning."""
     host = make_jar(tmp_path / "host.jar")
     monkeypatch.setattr("pyconnect_agent.java_processes.installation.built_host_jar", lambda: host)
     for name in ("java_processes.installation.java_cache", "worker.plugins.java_cache"):

@@ -1,4 +1,4 @@
-"""The contracts of sink and source tasks, and the consumer group that the harness plays."""
+"""The harnesses of sink and source tasks, and the consumer group that they play."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -30,7 +30,7 @@ P0, P1 = TopicPartition("topic", 0), TopicPartition("topic", 1)
 
 
 class Log(SinkTask):
-    """Notes each call."""
+    """A sink that notes each call."""
 
     def start(self, props: Mapping[str, str]) -> None:
         self.calls: list[object] = []
@@ -69,7 +69,7 @@ def started(*partitions: TopicPartition) -> tuple[SinkHarness, Log]:
 
 
 def test_the_calls_come_in_a_workers_order() -> None:
-    """Closing commits are told apart, in a rebalance and at the end."""
+    """`is_closing` is true in the commits before a `close`, in a rebalance and at the end."""
     sink, task = started(P0, P1)
     sink.send("a")
     sink.send("b", partition=P1)
@@ -91,7 +91,7 @@ def test_the_calls_come_in_a_workers_order() -> None:
 
 
 def test_a_batch_that_is_to_come_again_comes_again_whole() -> None:
-    """And its offsets are not offered before it is taken."""
+    """A refused batch is delivered alone, and its offsets are not offered before it is taken."""
     sink, task = started()
     sink.send("a")
     task.refusals = 2
@@ -105,7 +105,7 @@ def test_a_batch_that_is_to_come_again_comes_again_whole() -> None:
 
 
 def test_uncommitted_records_are_read_again() -> None:
-    """After a crash, and after partitions were lost."""
+    """Records after the committed offset are delivered again after a lost partition or a crash."""
     sink, _ = started()
     sink.send("a")
     sink.deliver()
@@ -121,7 +121,7 @@ def test_uncommitted_records_are_read_again() -> None:
 
 
 def test_a_task_may_say_where_to_read_on() -> None:
-    """With `offset`, from `open` on."""
+    """`context.offset` sets the next record of a partition, also in `open`."""
 
     class Own(Log):
         def open(self, partitions: Collection[TopicPartition]) -> None:
@@ -138,7 +138,7 @@ def test_a_task_may_say_where_to_read_on() -> None:
 
 
 def test_paused_partitions_are_not_delivered() -> None:
-    """Until they are resumed."""
+    """The records of a paused partition are delivered once it is resumed."""
     sink, _ = started(P0, P1)
     sink.send("a")
     sink.send("b", partition=P1)
@@ -152,7 +152,7 @@ def test_paused_partitions_are_not_delivered() -> None:
 
 @cases("answer, text", ({P1: 0}, "not offered"), ({P0: 5}, "beyond 1"), ({P0: -1}, "beyond"))
 def test_offsets_must_have_been_offered(answer: dict[TopicPartition, int], text: str) -> None:
-    """A worker would warn and ignore them; in a test they are mistakes."""
+    """The harness fails for offsets that a worker would ignore with a warning."""
 
     class Wrong(Log):
         def pre_commit(
@@ -169,7 +169,7 @@ def test_offsets_must_have_been_offered(answer: dict[TopicPartition, int], text:
 
 
 def test_reports_of_bad_records_are_kept() -> None:
-    """And are errors too when nothing is tolerated."""
+    """The reporter keeps each record and its error; with `tolerate=False` a report raises."""
     reporter = RecordingReporter()
     sink = SinkHarness(Log, {}, reporter=reporter)
     record = sink.send("bad")
@@ -183,7 +183,7 @@ def test_reports_of_bad_records_are_kept() -> None:
 
 
 class Numbers(SourceTask):
-    """Counts; `scripted` replaces what poll does."""
+    """A source that counts; tests override its `poll`."""
 
     def start(self, props: Mapping[str, str]) -> None:
         offset = self.context.offset_storage_reader.offset({"n": 1})
@@ -222,7 +222,7 @@ def started_source(task: type[SourceTask] = Numbers, **options: bool) -> SourceH
 
 
 def test_acknowledged_records_have_places_and_are_committed() -> None:
-    """Offsets count per partition; a restart begins after the last one."""
+    """Offsets count for each partition; a restart begins after the last committed one."""
     source = started_source()
     source.run(2)
     assert isinstance(source.task, Numbers)
@@ -242,7 +242,7 @@ def test_acknowledged_records_have_places_and_are_committed() -> None:
 
 
 def test_a_retriable_error_is_a_poll_without_records() -> None:
-    """As for a worker."""
+    """`RetriableException` in `poll` means no records, as for a worker."""
 
     class Later(Numbers):
         def poll(self) -> Sequence[SourceRecord] | None:
@@ -262,7 +262,7 @@ def test_a_retriable_error_is_a_poll_without_records() -> None:
 def test_records_that_a_worker_could_not_produce_are_refused(
     record: SourceRecord, error: type[Exception], text: str
 ) -> None:
-    """At the poll that returned it."""
+    """`poll` of the harness raises for a record that no worker could produce."""
 
     class Wrong(Numbers):
         def poll(self) -> Sequence[SourceRecord] | None:
@@ -273,7 +273,7 @@ def test_records_that_a_worker_could_not_produce_are_refused(
 
 
 def test_a_task_without_records_is_distinguished_from_a_slow_one() -> None:
-    """`run` gives up after some polls instead of hanging."""
+    """`run` fails after `max_polls` polls instead of hanging."""
 
     class Empty(Numbers):
         def poll(self) -> Sequence[SourceRecord] | None:
@@ -287,7 +287,7 @@ def test_a_task_without_records_is_distinguished_from_a_slow_one() -> None:
 
 
 def test_transactions_end_where_the_task_says() -> None:
-    """After a record or a batch; aborted records are in none."""
+    """A transaction ends after a record or a batch; aborted records are in no transaction."""
 
     class Deciding(Numbers):
         def poll(self) -> Sequence[SourceRecord] | None:
@@ -307,7 +307,7 @@ def test_transactions_end_where_the_task_says() -> None:
 
 
 def test_a_boundary_at_a_strange_record_or_of_two_minds_is_refused() -> None:
-    """Both make a worker fail the task."""
+    """A boundary at a record that was not returned, and commit with abort, fail as for a worker."""
 
     class Strange(Numbers):
         def poll(self) -> Sequence[SourceRecord] | None:
@@ -326,7 +326,7 @@ def test_a_boundary_at_a_strange_record_or_of_two_minds_is_refused() -> None:
 
 
 def test_offsets_come_back_as_json_and_can_be_forgotten() -> None:
-    """A tuple comes back as a list; the order of keys does not matter."""
+    """Offsets are found with keys in any order, and removed by storing None."""
     offsets = MemoryOffsets([({"a": 1, "b": 2}, {"x": 1})])
     assert offsets.offset({"b": 2, "a": 1}) == {"x": 1}
     offsets.store({"b": 2, "a": 1}, None)
@@ -334,13 +334,13 @@ def test_offsets_come_back_as_json_and_can_be_forgotten() -> None:
 
 
 def test_a_wait_that_nothing_ends_is_refused() -> None:
-    """In a test it would wait for ever."""
+    """The harness refuses a wait without a timeout, because it would never end."""
     with pytest.raises(AssertionError, match="nothing else wakes it up"):
         ManualStop().wait()
 
 
 class Reusing(Numbers):
-    """Counts in one and the same dict."""
+    """A source that counts in one and the same dict."""
 
     def start(self, props: Mapping[str, str]) -> None:
         super().start(props)
@@ -353,7 +353,7 @@ class Reusing(Numbers):
 
 
 def test_an_offset_must_not_change_after_its_record_was_polled() -> None:
-    """A worker that commits late would commit the present position, and lose records."""
+    """A source that changes a polled offset fails: a worker would lose records."""
     source = started_source(Reusing)
     source.poll()
     with pytest.raises(AssertionError, match="make a new dict for each record"):

@@ -1,4 +1,4 @@
-"""Consent to a change of several objects, with the plan that is shown before."""
+"""Consent to a change of several objects, after the plan was shown."""
 
 import json
 from collections.abc import Callable
@@ -21,7 +21,7 @@ Answer = Callable[[bool], list[str]]
 
 @pytest.fixture
 def answer(monkeypatch: pytest.MonkeyPatch) -> Answer:
-    """Have a person at a terminal agree or not; what they were asked is in the list."""
+    """Let a user at a terminal agree or not; return the list of the questions."""
 
     def set_answer(agrees: bool) -> list[str]:
         asked: list[str] = []
@@ -38,7 +38,7 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Answer:
 
 
 def test_the_names_of_a_plan_are_a_column() -> None:
-    """Further changes of one object stand below the first; what a worker says is made printable."""
+    """Further changes of one object stand below its first; control characters are escaped."""
     steps = [
         BatchStep(name="a", done="", act=lambda: None, changes=("x: 1 -> 2", "y: \x1b -> 3")),
         BatchStep(name="longer", done="", act=lambda: None),
@@ -72,7 +72,7 @@ CASES = {
 def test_a_change_of_several_connectors_asks_on_a_terminal(
     run: Run, connect: FakeConnect, answer: Answer, verb: str
 ) -> None:
-    """The plan shows old and new values, the question the total; a no changes nothing."""
+    """The plan has old and new values, the question the total; after a no nothing is changed."""
     words, question, line = CASES[verb]
     asked = answer(False)
     outcome = run("connectors", *words)
@@ -88,7 +88,7 @@ def test_a_change_of_several_connectors_asks_on_a_terminal(
 
 
 def test_one_connector_is_changed_without_a_question(run: Run, answer: Answer) -> None:
-    """A deletion is not: it asks for each."""
+    """A change of one connector is not asked about, except for its deletion."""
     asked = answer(False)
     assert run("connectors", "stop", "orders").code == 0
     assert asked == []
@@ -97,7 +97,7 @@ def test_one_connector_is_changed_without_a_question(run: Run, answer: Answer) -
 
 
 def test_a_script_is_not_asked(run: Run, connect: FakeConnect) -> None:
-    """Without a terminal a change that can be taken back goes on; a deletion needs --yes."""
+    """Without a terminal a stop needs no consent, and a deletion needs --yes."""
     outcome = run("connectors", "stop", "--all")
     assert (outcome.code, outcome.err) == (0, "")
     assert run("connectors", "delete", "--all").code == 9
@@ -105,7 +105,7 @@ def test_a_script_is_not_asked(run: Run, connect: FakeConnect) -> None:
 
 
 def test_apply_asks_with_the_total(run: Run, answer: Answer, tmp_path: Path) -> None:
-    """Creations, updates and deletions are counted; values are in the plan."""
+    """The question counts creations, updates and deletions; the plan has the changed values."""
     orders = {"connector.class": "org.example.FileSource", "team": "z"}
     documents = [{"name": "orders", "config": orders}, {"name": "new", "config": orders}]
     file = tmp_path / "all.json"
@@ -121,7 +121,7 @@ def test_apply_asks_with_the_total(run: Run, answer: Answer, tmp_path: Path) -> 
 
 
 def test_failed_tasks_are_asked_for_by_their_names(run: Run, answer: Answer) -> None:
-    """One task is restarted at once; several are listed."""
+    """One task is restarted without a question; for several the question lists their names."""
     asked = answer(False)
     assert run("tasks", "restart", "--all").code == 0
     outcome = run("tasks", "restart", "broken/0", "broken/1")
@@ -130,7 +130,7 @@ def test_failed_tasks_are_asked_for_by_their_names(run: Run, answer: Answer) -> 
 
 
 def test_a_dry_run_that_would_change_nothing_says_so(run: Run, connect: FakeConnect) -> None:
-    """`--exit-code` answers for the changes, not for the connectors."""
+    """With --exit-code a dry run without changes exits with 0, whatever is selected."""
     for connector in connect.connectors.values():
         connector.state = "STOPPED"
     outcome = run("connectors", "stop", "--all", "--dry-run", "--exit-code")

@@ -46,12 +46,12 @@ def chosen(*names: str, **given: object) -> list[str]:
     ({"failed": True, "selector": ("team=a",)}, []),
 )
 def test_filters_all_have_to_hold(given: dict[str, object], expected: list[str]) -> None:
-    """Each filter narrows; repeated patterns and states widen within their filter."""
+    """Each filter narrows the selection; several patterns or states of one filter widen it."""
     assert chosen(**given) == expected
 
 
 def test_names_are_known_and_narrowed_by_filters() -> None:
-    """`pause orders sink --type sink` is about the sink; nothing is done by halves."""
+    """Filters apply to the given names too; one unknown name fails the whole selection."""
     assert chosen("sink", "orders") == ["sink", "orders"]
     assert chosen("sink", "orders", type="source") == ["orders"]
     assert chosen("sink", "sink") == ["sink"]
@@ -62,6 +62,6 @@ def test_names_are_known_and_narrowed_by_filters() -> None:
 
 @cases("given", {"regex": ("(",)}, {"selector": ("=a",)}, {"selector": ("",)})
 def test_unreadable_conditions_are_usage_errors(given: dict[str, object]) -> None:
-    """Exit 2 before the cluster is asked."""
+    """A wrong condition exits with 2 before the cluster is asked."""
     with pytest.raises(UsageError):
         selection_from(given, ())

@@ -1,4 +1,4 @@
-"""`pyconnect backup`: whole for each connector, without secrets, whatever fails beside it."""
+"""`pyconnect backup` saves each connector whole and without secrets, whatever else fails."""
 
 import json
 import stat
@@ -26,7 +26,7 @@ def read(path: Path, *parts: str) -> Any:
 
 
 def test_a_backup_holds_all_of_a_cluster(run: Run, connect: FakeConnect, url: str) -> None:
-    """In files that `apply` and `offsets import` accept, under a manifest with their digests."""
+    """A backup has configurations, states, offsets, logger levels, and a manifest of its files."""
     connect.connectors["orders"].enter("PAUSED")
     outcome = run("backup", "b", code=0)
     (path,) = backups_in()
@@ -44,7 +44,7 @@ def test_a_backup_holds_all_of_a_cluster(run: Run, connect: FakeConnect, url: st
 
 
 def test_plain_secrets_are_masked_unless_they_are_asked_for(run: Run) -> None:
-    """Files with secrets are for their owner only; a warning names the masked ones."""
+    """A backup masks plain secrets with a warning, or keeps them in files for their owner only."""
     masked = run("backup", "b")
     assert "secrets are masked: orders" in masked.err
     assert "hunter2" not in backups_in()[0].joinpath("connectors", "orders.json").read_text()
@@ -58,7 +58,7 @@ def test_plain_secrets_are_masked_unless_they_are_asked_for(run: Run) -> None:
 
 
 def test_the_rest_is_saved_when_one_connector_fails(run: Run, connect: FakeConnect) -> None:
-    """Exit 8; the manifest names what is missing, and why."""
+    """If one connector fails, the others are saved, and the manifest names the missing part."""
     connect.connectors["third"] = FakeConnector(config={"name": "third"})
     connect.failures["GET /connectors/orders/offsets"] = [(500, "no luck")]
     outcome = run("backup", "b", "--summary-json", code=8)
@@ -74,7 +74,7 @@ def test_the_rest_is_saved_when_one_connector_fails(run: Run, connect: FakeConne
 
 
 def test_a_connector_is_saved_as_it_was_at_one_moment(run: Run, connect: FakeConnect) -> None:
-    """A configuration that changes while the offsets are read is read again with them."""
+    """If a configuration changes while the offsets are read, both are read again."""
     orders = connect.connectors["orders"]
     answer = connect.answer
     asked: list[str] = []
@@ -95,7 +95,7 @@ def test_a_connector_is_saved_as_it_was_at_one_moment(run: Run, connect: FakeCon
 
 
 def test_a_connector_that_never_holds_still_is_a_failure(run: Run, connect: FakeConnect) -> None:
-    """It is not saved half old and half new."""
+    """A connector that changes during every attempt is a failure, so that no mixture is saved."""
     orders = connect.connectors["orders"]
     answer = connect.answer
 
@@ -110,7 +110,7 @@ def test_a_connector_that_never_holds_still_is_a_failure(run: Run, connect: Fake
 
 
 def test_a_connector_deleted_meanwhile_is_left_out(run: Run, connect: FakeConnect) -> None:
-    """There is nothing to save, and nothing is wrong."""
+    """A connector that is deleted during the backup is left out, and the backup succeeds."""
     connect.failures["GET /connectors/orders/offsets"] = [(404, "Connector orders not found")]
     assert "left out: it was deleted meanwhile" in run("backup", "b", code=0).out
 
@@ -133,7 +133,7 @@ def test_tasks_or_agents_show_the_target_state_of_a_failed_connector(
 
 
 def test_a_target_state_that_nothing_shows_is_missing(run: Run, connect: FakeConnect) -> None:
-    """It is not guessed: exit 8, and the message says how to know it."""
+    """An unknown target state is left out: exit 8, and the message names the remedy."""
     orders = connect.connectors["orders"]
     orders.state, orders.tasks = "FAILED", []
     outcome = run("backup", "b", code=8)
@@ -143,7 +143,7 @@ def test_a_target_state_that_nothing_shows_is_missing(run: Run, connect: FakeCon
 
 
 def test_keep_removes_earlier_whole_backups_of_the_cluster(run: Run, connect: FakeConnect) -> None:
-    """Backups of other clusters, and those that are needed for `keep` whole ones, stay."""
+    """--keep N leaves the newest N whole backups of the cluster, and those of other clusters."""
     connect.cluster_id = "other"
     assert run("backup", "b").code == 0
     connect.cluster_id = "k"
@@ -160,7 +160,7 @@ def test_keep_removes_earlier_whole_backups_of_the_cluster(run: Run, connect: Fa
 
 
 def test_the_deadline_leaves_a_backup_of_what_was_saved(run: Run, connect: FakeConnect) -> None:
-    """Exit 124; connectors that were not reached are named as missing."""
+    """A run that reaches --deadline leaves a backup whose manifest names the missing connectors."""
     import threading
 
     connect.slow["GET /connectors/orders/offsets"] = threading.Event()
@@ -173,7 +173,7 @@ def test_the_deadline_leaves_a_backup_of_what_was_saved(run: Run, connect: FakeC
 
 
 def test_a_directory_that_cannot_be_written_is_reported(run: Run) -> None:
-    """Exit 74: nothing can be kept there."""
+    """A file in place of the directory of backups is an error that names the cause."""
     Path("b").write_text("a file")
     outcome = run("backup", "b")
     assert outcome.code in {8, 74}

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.wire
 
 @pytest.fixture
 def saved(run: Run, connect: FakeConnect) -> Path:
-    """A backup, with secrets, of a running source and a stopped sink."""
+    """Return a backup, with secrets, of a running source and a stopped sink."""
     assert run("backup", "b", "--show-secrets").code == 0
     connect.requests.clear()
     return next(Path("b").iterdir())
@@ -35,7 +35,7 @@ def configs(connect: FakeConnect) -> dict[str, Any]:
 
 
 def test_a_lost_cluster_comes_back(run: Run, connect: FakeConnect, saved: Path) -> None:
-    """Each connector is created STOPPED, gets its offsets, and then its state."""
+    """A connector that was lost is created STOPPED, gets its offsets, and then its state."""
     before = configs(connect)
     connect.connectors.clear()
     connect.loggers = {"root": "INFO", "org.example": "DEBUG"}
@@ -54,13 +54,13 @@ def test_a_lost_cluster_comes_back(run: Run, connect: FakeConnect, saved: Path) 
 
 
 def test_a_second_restore_changes_nothing(run: Run, connect: FakeConnect, saved: Path) -> None:
-    """What the cluster has already is left alone."""
+    """A restore sends no change for a connector that is as the backup holds it."""
     assert "nothing to restore" in run("restore", str(saved), "--yes", code=0).err
     assert changes(connect) == []
 
 
 def test_a_changed_connector_is_stopped_first(run: Run, connect: FakeConnect, saved: Path) -> None:
-    """Then it gets configuration, offsets, and runs again."""
+    """A changed connector is stopped, gets configuration and offsets, and is resumed."""
     orders = connect.connectors["orders"]
     before = configs(connect)
     orders.config = {**orders.config, "team": "z"}
@@ -73,14 +73,14 @@ def test_a_changed_connector_is_stopped_first(run: Run, connect: FakeConnect, sa
 
 
 def test_a_state_alone_needs_no_stop(run: Run, connect: FakeConnect, saved: Path) -> None:
-    """A paused connector is resumed; its offsets are not touched."""
+    """If only the state differs, the connector is resumed without a stop."""
     connect.connectors["orders"].enter("PAUSED")
     assert run("restore", "b", "--yes").code == 0
     assert changes(connect) == ["PUT /connectors/orders/resume"]
 
 
 def test_the_plan_is_shown_and_asked_for(run: Run, connect: FakeConnect, saved: Path) -> None:
-    """Without a terminal it needs --yes; a dry run prints it. No secret is in it."""
+    """A dry run prints the plan without secrets; without a terminal the command needs --yes."""
     orders = connect.connectors["orders"]
     orders.config = {**orders.config, "db.password": "other", "team": "z"}
     orders.offsets = [entry(A, 99)]
@@ -94,7 +94,7 @@ def test_the_plan_is_shown_and_asked_for(run: Run, connect: FakeConnect, saved: 
 
 
 def test_connectors_that_were_not_saved_stay(run: Run, connect: FakeConnect, saved: Path) -> None:
-    """A restore deletes nothing that it has not created."""
+    """A restore deletes no connector that it has not created."""
     connect.connectors["new"] = FakeConnector(config={"name": "new"})
     del connect.connectors["orders"]
     assert run("restore", "b", "--yes").code == 0
@@ -102,7 +102,7 @@ def test_connectors_that_were_not_saved_stay(run: Run, connect: FakeConnect, sav
 
 
 def test_a_selection_restores_these_only(run: Run, connect: FakeConnect, saved: Path) -> None:
-    """Conditions are about the saved connectors; loggers belong to the whole."""
+    """A selection is made among the saved connectors, and leaves the loggers as they are."""
     connect.connectors.clear()
     connect.loggers = {"root": "DEBUG"}
     assert run("restore", "b", "--type", "sink", "--yes").code == 0
@@ -113,7 +113,7 @@ def test_a_selection_restores_these_only(run: Run, connect: FakeConnect, saved: 
 
 
 def test_a_restore_can_be_undone(run: Run, connect: FakeConnect, saved: Path) -> None:
-    """The printed command gives back what was there, and deletes what was created."""
+    """The printed undo command restores changed connectors and deletes the created ones."""
     orders = connect.connectors["orders"]
     orders.config = {**orders.config, "team": "z"}
     orders.offsets = [entry(A, 99)]
@@ -131,7 +131,7 @@ def test_a_restore_can_be_undone(run: Run, connect: FakeConnect, saved: Path) ->
 
 
 def test_a_masked_secret_stays_the_connectors_own(run: Run, connect: FakeConnect) -> None:
-    """A connector that lacks it is refused alone, unless a reference is given."""
+    """A masked secret keeps its present value; a connector without one needs --set."""
     assert run("backup", "b").code == 0
     orders = connect.connectors["orders"]
     orders.config = {**orders.config, "team": "z"}
@@ -149,7 +149,7 @@ def test_a_masked_secret_stays_the_connectors_own(run: Run, connect: FakeConnect
 def test_a_corrupt_backup_is_refused_by_name(
     run: Run, connect: FakeConnect, saved: Path, damage: str
 ) -> None:
-    """One changed byte in any file: exit 2, before anything is changed."""
+    """One changed byte in any file of a backup is exit 2 before the first change."""
     file = saved / damage
     file.write_text(file.read_text() + " ")
     connect.connectors.clear()
@@ -158,7 +158,7 @@ def test_a_corrupt_backup_is_refused_by_name(
 
 
 def test_a_backup_of_another_form_is_refused(run: Run, saved: Path) -> None:
-    """A missing file is named: it is whole or none. A newer format has another meaning."""
+    """A backup with a missing file or of a newer format is refused."""
     (saved / "offsets" / "orders.json").unlink()
     outcome = run("restore", str(saved), "--yes")
     assert (outcome.code, "orders.json: is missing" in outcome.err) == (2, True)
@@ -168,7 +168,7 @@ def test_a_backup_of_another_form_is_refused(run: Run, saved: Path) -> None:
 
 
 def test_a_half_written_backup_is_refused_by_name(run: Run, saved: Path) -> None:
-    """In a directory of backups it is passed over with a warning."""
+    """A backup without a manifest is refused by its name, and skipped in a directory."""
     assert run("backup", "b").code == 0
     newest = max(Path("b").iterdir())
     (newest / "manifest.json").unlink()
@@ -181,7 +181,7 @@ def test_a_half_written_backup_is_refused_by_name(run: Run, saved: Path) -> None
 
 @cases("text", "", "{", "[]", '{"format": "pyconnect-backup/1"}', "\x00")
 def test_a_damaged_manifest_is_refused(run: Run, saved: Path, text: str) -> None:
-    """Whatever is in it."""
+    """A manifest with any damage is exit 2 and not an internal error."""
     (saved / "manifest.json").write_text(text)
     outcome = run("restore", str(saved), "--yes")
     assert (outcome.code, "manifest.json" in outcome.err) == (2, True)
@@ -189,7 +189,7 @@ def test_a_damaged_manifest_is_refused(run: Run, saved: Path, text: str) -> None
 
 
 def test_another_cluster_needs_force(run: Run, connect: FakeConnect, saved: Path) -> None:
-    """The message names both clusters."""
+    """A backup of another cluster needs --force, and the refusal names both clusters."""
     connect.connectors.clear()
     connect.cluster_id = "elsewhere"
     assert run("restore", "b", "--yes").code == 3
@@ -200,7 +200,7 @@ def test_another_cluster_needs_force(run: Run, connect: FakeConnect, saved: Path
 
 
 def test_offsets_may_stay(run: Run, connect: FakeConnect, saved: Path) -> None:
-    """--no-offsets: configurations and states only."""
+    """With --no-offsets a restore sets configurations and states only."""
     connect.connectors["orders"].offsets = [entry(A, 99)]
     connect.connectors["orders"].config["team"] = "z"
     assert run("restore", "b", "--no-offsets", "--yes").code == 0
@@ -209,7 +209,7 @@ def test_offsets_may_stay(run: Run, connect: FakeConnect, saved: Path) -> None:
 
 
 def test_one_failure_does_not_stop_the_others(run: Run, connect: FakeConnect, saved: Path) -> None:
-    """Exit 8; the same command restores the rest, and keeps the offsets that it has set."""
+    """After a failure the same command restores the rest and does not set offsets a second time."""
     connect.connectors.clear()
     connect.failures["PATCH /connectors/orders/offsets"] = [(500, "no luck")]
     assert json.loads(run("restore", "b", "--yes", "--summary-json", code=8).out)["failed"] == 1
@@ -222,7 +222,7 @@ def test_one_failure_does_not_stop_the_others(run: Run, connect: FakeConnect, sa
 
 
 class KillingConnect(FakeConnect):
-    """Kills its client once it has carried out the client's change number `kill_at`.
+    """A server that kills its client after the client's change number `kill_at`.
 
     A source that is resumed moves on from its offsets at once.
     """
@@ -251,14 +251,14 @@ class KillingConnect(FakeConnect):
 
 @pytest.fixture
 def connect(request: pytest.FixtureRequest, connect: FakeConnect) -> FakeConnect:
-    """The usual world, on a server that may kill its client."""
+    """Return the usual connectors on a server that may kill its client."""
     return KillingConnect(connectors=connect.connectors)
 
 
 def test_a_restore_that_is_killed_is_finished_by_the_same_command(
     run: Run, connect: FakeConnect, url: str, environ: dict[str, str], saved: Path
 ) -> None:
-    """After any of its changes; connectors that run again are not set back."""
+    """The same command finishes a killed restore and sets no connector's offsets twice."""
     assert isinstance(connect, KillingConnect)
     expected = configs(connect)
     expected["orders"] = (*expected["orders"][:2], [entry(A, 1_000)])

@@ -1,4 +1,4 @@
-"""Plans of `apply`: what differs, and nothing else, changes."""
+"""Plans of `apply` change the keys that differ and no other."""
 
 import pytest
 from hypothesis import given
@@ -33,7 +33,7 @@ def test_each_connector_is_created_updated_deleted_or_left_alone() -> None:
 def test_differences_lead_from_one_configuration_to_the_other(
     before: dict[str, str | None], after: dict[str, str | None]
 ) -> None:
-    """Applied to the old configuration, they give the new one; null and absent are the same."""
+    """The differences turn the old configuration into the new one; null and absent are the same."""
     result = dict(before)
     for difference in differences(before, after):
         result[difference.key] = difference.after
@@ -43,13 +43,13 @@ def test_differences_lead_from_one_configuration_to_the_other(
 
 @given(CONFIGS)
 def test_a_second_run_has_nothing_to_do(config: dict[str, str | None]) -> None:
-    """The stored configs equal the files after an apply."""
+    """A plan changes nothing when the stored configurations equal the files."""
     (planned,) = plan_apply([file("c", **config)], {"c": {**config, "name": "c"}})
     assert planned.change is Change.UNCHANGED
 
 
 def test_names_and_secrets_of_documents_are_compared() -> None:
-    """Of two documents of one name both places are named; masked secrets show a change."""
+    """Two documents with one name are both named, and a changed secret is shown masked."""
     with pytest.raises(UsageError, match=r"c\.json and in c\.json"):
         plan_apply([file("c"), file("c")], {})
     (difference,) = differences({"db.password": "old"}, {"db.password": "new"})

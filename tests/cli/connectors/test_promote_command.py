@@ -14,7 +14,7 @@ pytestmark = pytest.mark.wire
 
 @pytest.fixture
 def prod(run: Run) -> Iterator[FakeConnect]:
-    """An empty cluster behind the context `prod`."""
+    """Yield an empty cluster behind the context `prod`."""
     cluster = FakeConnect(cluster_id="other")
     with serve(cluster) as address:
         assert run("context", "set", "prod", "--url", address).code == 0
@@ -22,7 +22,7 @@ def prod(run: Run) -> Iterator[FakeConnect]:
 
 
 def test_diff_shows_the_changes_of_promote(run: Run, prod: FakeConnect) -> None:
-    """Exit 1 with differences; secrets are masked; nothing is changed anywhere."""
+    """Differences from another cluster are exit 1, with masked secrets and without any change."""
     prod.connectors["orders"] = FakeConnector(
         config={"name": "orders", "connector.class": "org.example.FileSource", "team": "z"}
     )
@@ -37,7 +37,7 @@ def test_diff_shows_the_changes_of_promote(run: Run, prod: FakeConnect) -> None:
 
 
 def test_equal_clusters_do_not_differ(run: Run, connect: FakeConnect, prod: FakeConnect) -> None:
-    """A secret that each has for itself is none."""
+    """A secret whose values differ on the two clusters is not a difference."""
     for name, connector in connect.connectors.items():
         prod.connectors[name] = FakeConnector(config={**connector.config})
     prod.connectors["orders"].config["db.password"] = "of prod"
@@ -46,7 +46,7 @@ def test_equal_clusters_do_not_differ(run: Run, connect: FakeConnect, prod: Fake
 
 
 def test_a_promotion_asks_plans_and_copies_no_secret(run: Run, prod: FakeConnect) -> None:
-    """Exit 2 with the way out, exit 9 with the command; --dry-run changes nothing."""
+    """A secret in plain text is exit 2, no --yes is exit 9, and --dry-run changes nothing."""
     outcome = run("connectors", "promote", "orders", "--to-context", "prod", "--yes", code=2)
     assert "orders: db.password" in outcome.err
     assert "hunter2" not in outcome.err
@@ -61,7 +61,7 @@ def test_a_promotion_asks_plans_and_copies_no_secret(run: Run, prod: FakeConnect
 
 
 def test_promote_creates_and_changes(run: Run, connect: FakeConnect, prod: FakeConnect) -> None:
-    """With references; what is new may begin STOPPED; the first cluster is only read."""
+    """A promotion changes only the other cluster; --initial-state applies to new connectors."""
     prod.connectors["broken"] = FakeConnector(config={"name": "broken", "team": "z"})
     reference = "db.password=${file:/run/prod:db}"
     outcome = run(
@@ -78,7 +78,7 @@ def test_promote_creates_and_changes(run: Run, connect: FakeConnect, prod: FakeC
 
 
 def test_a_promotion_needs_one_other_cluster(run: Run, url: str, prod: FakeConnect) -> None:
-    """Exit 2 for the same one, and for files beside it."""
+    """The same cluster, or files beside another cluster, is exit 2."""
     assert run("context", "set", "same", "--url", url).code == 0
     outcome = run("connectors", "promote", "broken", "--to-context", "same", "--yes", code=2)
     assert "is the source cluster itself" in outcome.err

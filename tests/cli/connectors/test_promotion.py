@@ -1,4 +1,4 @@
-"""Configurations on their way to another cluster."""
+"""Configurations that are promoted to another cluster."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ from tests.support.cases import cases
 def there(
     config: Config, existing: Config | None = None, rules: Remapping | None = None
 ) -> Mapping[str, str | None]:
-    """The configuration of `orders` as it would be on the other cluster."""
+    """Return the configuration of `orders` as it would be on the other cluster."""
     file = ConnectorFile(name="orders", config=config, initial_state=None, place="orders of dev")
     configs = {} if existing is None else {"orders": existing}
     (result,) = promoted([file], configs, rules or Remapping(), context="prod")
@@ -24,7 +24,7 @@ def there(
 
 
 def test_references_go_as_they_are_or_remapped() -> None:
-    """Only whole parts of a path are replaced; the first pair that fits counts."""
+    """A reference is remapped if whole parts of its path match; all others stay as they are."""
     rules = remapping(["file:/run/dev=file:/run/prod", "vault:dev=vault:prod"], {})
     config = {
         "db.password": "${file:/run/dev/db.properties:password}",
@@ -48,7 +48,7 @@ def test_references_go_as_they_are_or_remapped() -> None:
     {"db.password": "hunter2-${file:a:b}"},
 )
 def test_a_secret_in_plain_text_and_a_mask_are_refused(config: Config) -> None:
-    """The error names the key and the way out, never the value."""
+    """A secret in plain text or a mask is refused; the error names the key, not the value."""
     with pytest.raises(UsageError) as refused:
         there(config)
     error = refused.value
@@ -58,7 +58,7 @@ def test_a_secret_in_plain_text_and_a_mask_are_refused(config: Config) -> None:
 
 
 def test_the_other_cluster_keeps_its_secrets_and_references() -> None:
-    """In whatever form; a mask is no secret, and a reference is none either."""
+    """The other cluster's own secret stays, unless it is a mask or a reference is promoted."""
     expected = {"db.password": "prod", "a": "1"}
     assert there({"db.password": "dev", "a": "1"}, {"db.password": "prod"}) == expected
     with pytest.raises(UsageError):
@@ -68,7 +68,7 @@ def test_the_other_cluster_keeps_its_secrets_and_references() -> None:
 
 
 def test_keys_are_set_and_left_out_there() -> None:
-    """The name stays the document's; a secret in plain text is not set."""
+    """Rules set and remove keys, but a rule that sets a secret in plain text is refused."""
     rules = remapping([], {"db.password": "${file:a:b}", "tasks.max": "8", "team": None})
     config = {"name": "orders", "db.password": "dev", "tasks.max": "1", "team": "a"}
     assert there(config, rules=rules) == {"db.password": "${file:a:b}", "tasks.max": "8"}
@@ -78,7 +78,7 @@ def test_keys_are_set_and_left_out_there() -> None:
 
 @cases("pair", "a", "=b", "a=", "${a}=b")
 def test_a_pair_is_two_beginnings_of_references(pair: str) -> None:
-    """Anything else is exit 2 with an example."""
+    """A pair that does not map one beginning of a reference to another one is refused."""
     with pytest.raises(UsageError, match="does not map"):
         remapping([pair], {})
 
@@ -93,7 +93,7 @@ def test_a_pair_is_two_beginnings_of_references(pair: str) -> None:
 def test_nothing_secret_of_one_cluster_reaches_the_other(
     config: dict[str, str | None], existing: dict[str, str | None]
 ) -> None:
-    """A masked value is either refused or the other cluster's own."""
+    """A secret in a promoted configuration is always the other cluster's own."""
     try:
         result = there(config, existing)
     except UsageError:

@@ -40,7 +40,7 @@ def read(directory: Path, text: str) -> list[tuple[str, object, str | None]]:
 
 
 def test_a_kafka_connector_is_taken_as_it_is(tmp_path: Path) -> None:
-    """Several in a file, beside plain ones; what is for the operator is left out."""
+    """A file may mix KafkaConnectors and plain documents; the operator's settings are left out."""
     plain = "name: plain\nconnector.class: Sink\n"
     assert read(tmp_path, f"{CONNECTOR}---{OTHER}---\n{plain}") == [
         (
@@ -60,7 +60,7 @@ def test_a_kafka_connector_is_taken_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_list_of_kubectl_is_read(tmp_path: Path) -> None:
-    """As `kubectl get kafkaconnectors -o yaml` prints it."""
+    """The list that `kubectl get kafkaconnectors -o yaml` prints is read."""
     item = "".join(f"  {line}\n" for line in OTHER.strip().splitlines())
     text = f"apiVersion: v1\nkind: List\nitems:\n-{item[1:]}"
     assert [name for name, _, _ in read(tmp_path, text)] == ["other"]
@@ -75,6 +75,6 @@ def test_a_list_of_kubectl_is_read(tmp_path: Path) -> None:
     ("apiVersion: v1\nkind: KafkaConnector\nmetadata: {name: x}\n", "and spec"),
 )
 def test_contradictory_documents_are_refused(tmp_path: Path, text: str, reason: str) -> None:
-    """A typo would be a setting that is lost."""
+    """An unknown or contradictory member is refused, because a setting could be lost."""
     with pytest.raises(UsageError, match=reason):
         read(tmp_path, text)

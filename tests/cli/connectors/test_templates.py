@@ -37,7 +37,7 @@ def settings(connect: FakeConnect) -> None:
 
 @pytest.mark.usefixtures("settings")
 def test_a_template_in_json_has_required_and_important_settings(run: Run) -> None:
-    """Comments would be settings; the values that are missing are named on stderr."""
+    """A JSON template has no comments, so it has only required and important settings."""
     outcome = run("connectors", "init", "table-sink", code=0)
     assert json.loads(outcome.out) == {
         "name": "table-sink",
@@ -52,7 +52,7 @@ def test_a_template_in_json_has_required_and_important_settings(run: Run) -> Non
 
 @pytest.mark.usefixtures("settings")
 def test_what_a_plugin_refuses_to_be_without_is_required(run: Run, connect: FakeConnect) -> None:
-    """Java connectors often check that in code; a setting with a default has a value."""
+    """A setting that the plugin's validation demands is required, unless it has a default."""
     connect.needed_keys = ("password", "batch.rows", "topics")
     outcome = run("connectors", "init", "table-sink", "--set", "address=x")
     assert json.loads(outcome.out)["password"] == ""
@@ -63,7 +63,7 @@ def test_what_a_plugin_refuses_to_be_without_is_required(run: Run, connect: Fake
 @pytest.mark.usefixtures("settings")
 @cases("form", "json", "yaml", "properties")
 def test_create_takes_a_template(run: Run, connect: FakeConnect, tmp_path: Path, form: str) -> None:
-    """Values of --set are in it, also those of settings that the plugin does not define."""
+    """`create` accepts a template, with values of --set for undefined settings too."""
     values = {"topics": "a", "address": 'x: "y" = #z\\', "errors.tolerance": "all"}
     given = [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
     outcome = run("connectors", "init", "TableSink", "--name", "mine", "--format", form, *given)
@@ -90,7 +90,7 @@ def test_create_takes_a_template(run: Run, connect: FakeConnect, tmp_path: Path,
     ),
 )
 def test_all_forms_have_all_settings(run: Run, tmp_path: Path, form: str, lines: list[str]) -> None:
-    """Settings with a default are comments; a password is shown as a reference."""
+    """YAML and properties have all settings; those with a default are comments."""
     outcome = run("connectors", "init", SINK, "--format", form)
     written = outcome.out.splitlines()
     assert written[0] == f"# {SINK} 1"
@@ -111,7 +111,7 @@ def test_all_forms_have_all_settings(run: Run, tmp_path: Path, form: str, lines:
     ("io.example.S3Sink", "s3-sink"),
 )
 def test_a_class_has_a_short_name(class_name: str, expected: str) -> None:
-    """Without its package and the word that all of them end with."""
+    """The short name of a connector is its class without package and `Connector`."""
     assert template_name(class_name) == expected
     plugin = Plugin(class_name=class_name, type="sink")
     for word in (expected, class_name, class_name.rpartition(".")[2].removesuffix("Connector")):
@@ -119,7 +119,7 @@ def test_a_class_has_a_short_name(class_name: str, expected: str) -> None:
 
 
 def test_names_of_no_connector_or_of_several_are_refused() -> None:
-    """The hint has what to write."""
+    """An ambiguous or unknown name is refused, and the hint has a name that works."""
     plugins = [
         Plugin(class_name=name, type="sink")
         for name in ("a.SqlSinkConnector", "b.SqlSink", "c.FileSink")
@@ -132,7 +132,7 @@ def test_names_of_no_connector_or_of_several_are_refused() -> None:
 
 
 def test_the_guarantee_of_file_stream_sink_is_told(run: Run, connect: FakeConnect) -> None:
-    """On stderr, with the sink of files that is exactly-once."""
+    """The template of FileStreamSink comes with a warning that names an exactly-once sink."""
     name = "org.apache.kafka.connect.file.FileStreamSinkConnector"
     connect.plugins[name] = [setting("file")]
     outcome = run("connectors", "init", "file-stream-sink")

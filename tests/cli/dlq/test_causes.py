@@ -21,7 +21,7 @@ PREFIX = "__connect.errors."
 
 
 def letter(offset: int = 0, partition: int = 0, **context: str | None) -> TopicRecord:
-    """A dead letter of the topic `orders`, whose headers may be changed or left out (None)."""
+    """Return a dead letter of the topic `orders`; `context`: other headers, None to omit one."""
     known: dict[str, str | None] = {
         "topic": "orders",
         "partition": "2",
@@ -57,12 +57,12 @@ def letter(offset: int = 0, partition: int = 0, **context: str | None) -> TopicR
     ("", ""),
 )  # fmt: skip
 def test_numbers_and_quoted_parts_are_no_part_of_a_message(message: str, shape: str) -> None:
-    """Words stay, with the digits of type names."""
+    """The shape of a message keeps its words and replaces numbers and quoted parts."""
     assert message_shape(message) == shape
 
 
 def test_shapes_are_bounded_and_without_bytes() -> None:
-    """Megabytes without a quote; Python and Jackson name wrong bytes in their ways."""
+    """Shapes have a maximum length, and all messages about wrong bytes have the same shape."""
     assert len(message_shape("word " * 1_000_000)) == 300
     shapes = set()
     for data in (b"\xff", b"\xc3(", b"\xe2\x82", b"\xe2\x82("):
@@ -84,14 +84,14 @@ def test_shapes_are_bounded_and_without_bytes() -> None:
     {"exception_stacktrace": "org.x.DataException: bad\nCaused by: java.io.EOFException: 7"},
 )
 def test_each_part_of_a_cause_makes_a_group(other: dict[str, str]) -> None:
-    """Stage, classes, shape and topic; a number in the message makes none."""
+    """Another stage, class, shape, root or topic makes another group; another number does not."""
     first = group_id(cause_of(context_of(letter())))
     assert group_id(cause_of(context_of(letter(5, exception_message="bad byte 8")))) == first
     assert group_id(cause_of(context_of(letter(**other)))) != first
 
 
 def test_the_root_is_the_innermost_cause() -> None:
-    """As in traces of Java and agents; absent and odd headers make a cause of empty texts."""
+    """The root is the innermost cause of a trace; absent or odd headers give empty texts."""
     trace = "a.B: x\n\tat y\nCaused by: a.C: x\n\tat y\nCaused by: a.D$E: Caused by: none\n\tat y"
     assert cause_of(context_of(letter(exception_stacktrace=trace))).root == "a.D$E"
     bare = TopicRecord(
@@ -103,7 +103,7 @@ def test_the_root_is_the_innermost_cause() -> None:
 
 
 def test_a_sorter_counts_chooses_and_limits() -> None:
-    """Letters of other connectors, of replays and of other groups are not taken."""
+    """A sorter counts all letters of the connector, and takes chosen ones without a replay."""
     one, two = (group_id(cause_of(context_of(letter(stage=stage)))) for stage in ("A", "B"))
     done = Letters([Span(group=one, partition=0, first=2, last=3, count=1)])
     sorter = LetterSorter(connector="sink", replayed=done, chosen={one}, limit=3)
@@ -124,7 +124,7 @@ def test_a_sorter_counts_chooses_and_limits() -> None:
 
 
 def test_a_group_without_letters_or_without_a_target_is_refused() -> None:
-    """Exit 3 and exit 2."""
+    """A group without letters is exit 3, and letters without a target topic are exit 2."""
     sorter = LetterSorter()
     sorter.take(letter(topic=None))
     (group,) = sorter.by_count()
@@ -136,7 +136,7 @@ def test_a_group_without_letters_or_without_a_target_is_refused() -> None:
 
 
 def test_a_sent_record_is_the_original_one() -> None:
-    """To its own partition if the target has it; the headers of the error are left out."""
+    """A replay sends the original record without error headers, if possible to its partition."""
     sent = as_sent(letter(7), context_of(letter(7)), None, {"orders": 3}, b"new")
     assert (sent.topic, sent.partition, sent.timestamp_ms) == ("orders", 2, 1_007)
     assert (sent.key, sent.value, sent.headers) == (b"k", b"new", (("own", None),))

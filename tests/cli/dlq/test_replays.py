@@ -61,7 +61,7 @@ def replay_of(*entries: ReplayEntry) -> Replay:
 
 
 def test_a_plan_joins_offsets_and_places() -> None:
-    """In the order of its partitions; a span for each group and partition of a target."""
+    """A plan lists offsets by partition, and places of one group and partition are joined."""
     assert (PLANNED.partitions, PLANNED.starts, PLANNED.ends) == ((0, 1), (5, 2), (6, 12))
     assert (PLANNED.total, PLANNED.group) == (11, "pyconnect-replay-r")
     (place,) = sent_places([ONE, AGAIN])
@@ -81,12 +81,12 @@ def test_a_plan_joins_offsets_and_places() -> None:
 def test_committed_offsets_decide_what_was_sent(
     entries: Sequence[ReplayEntry], positions: Sequence[int], sent: tuple[ReplayBatch, ...] | None
 ) -> None:
-    """A journaled batch without its offsets was not sent."""
+    """A batch in the journal counts as sent only if the committed offsets are behind it."""
     assert replay_of(*entries).sent_until(positions) == sent
 
 
 def test_states_follow_the_entries() -> None:
-    """An undone replay begins again; only its new batches count then."""
+    """A replay that was undone begins again, and only its new batches count."""
     assert replay_of().state == "unfinished"
     assert replay_of(ONE, TWO).certain == (ONE,)
     ended = ReplayEnded(replay="r", missing=0)
@@ -103,7 +103,7 @@ def test_states_follow_the_entries() -> None:
 
 
 def test_letters_of_spans_are_found_by_group_partition_and_offset() -> None:
-    """Two spans meet if a letter may be in both."""
+    """A letter is found by group, partition and offset; spans overlap if both may hold a letter."""
     letters = Letters(PLANNED.spans)
     assert letters.include("a", 1, 9)
     assert not letters.include("a", 1, 10)
@@ -117,7 +117,7 @@ def test_letters_of_spans_are_found_by_group_partition_and_offset() -> None:
 
 
 def test_entries_are_read_as_they_were_written(tmp_path: Path) -> None:
-    """Of each topic in a file of its own; a broken one is named."""
+    """A journal is read as it was written, and an entry of an unknown type is an error."""
     journal = ReplayJournal(tmp_path, "k", "dead")
     entries = [PLANNED, ONE, TWO, ReplayEnded(replay="r", missing=1), ReplayUndone(replay="r")]
     with journal.lock():
@@ -143,7 +143,7 @@ def value_of(text: bytes | None) -> TopicRecord:
     (None, None),
 )
 def test_only_changed_values_are_written_again(value: bytes | None, mended: bytes | None) -> None:
-    """The bytes of other values stay."""
+    """A value that the program does not change keeps its bytes."""
     mend = mender('if (.a | type) == "string" then .a |= tonumber else . end')
     assert mend(value_of(value)) == mended
 
@@ -163,14 +163,14 @@ def test_only_changed_values_are_written_again(value: bytes | None, mended: byte
     (".a", b"1", "Cannot index number"),
 )
 def test_a_value_that_would_change_is_refused(program: str, value: bytes, message: str) -> None:
-    """The error names the letter."""
+    """A value that jq would change or not read is refused, and the error names the letter."""
     with pytest.raises(UsageError, match=message) as caught:
         mender(program)(value_of(value))
     assert "dead-1@7" in caught.value.message
 
 
 def test_a_text_is_mended_as_a_string_by_a_right_program() -> None:
-    """With its own quotes; other results and wrong programs are refused before a letter."""
+    """A text is mended as a string, and the program is checked before the first letter."""
     assert mender('gsub("[^0-9é ]"; "")', text=True)(value_of('1"2 é'.encode())) == "12 é".encode()
     with pytest.raises(UsageError, match="dead-1@7: the result is not a string"):
         mender("tonumber", text=True)(value_of(b"12"))
@@ -195,7 +195,7 @@ OTHER = '{"type": "fixed", "name": "Other", "size": 2}'
 
 
 def test_avro_keeps_its_schema() -> None:
-    """In Avro's own JSON; what the schema does not hold as it is raises an error."""
+    """Mended Avro keeps its schema, and a value that does not fit the schema is refused."""
     form = avro_form(
         b"\0\0\0\0\1", RegisteredSchema(kind="AVRO", text=json.dumps(AVRO), references=(OTHER,))
     )

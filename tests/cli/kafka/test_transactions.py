@@ -18,7 +18,7 @@ NO_SUCH_TOPIC, TOPIC_DENIED = 3, 29
 
 
 def java_hash(text: str) -> int:
-    """String.hashCode of a text whose hash does not overflow."""
+    """Return Java's String.hashCode of a text whose hash does not overflow."""
     value = 0
     for character in text:
         value = value * 31 + ord(character)
@@ -28,8 +28,8 @@ def java_hash(text: str) -> int:
 class FakeBroker:
     """One broker, and its client, with three partitions of the coordinators' log.
 
-    `answers`: a code of a log partition to DescribeTransactions for each time it is asked, the last
-    one for ever.
+    `answers`: the codes of a log partition to successive DescribeTransactions; the last one is
+    repeated.
     """
 
     def __init__(self, *answers: dict[int, int], log_error: int = 0) -> None:
@@ -63,7 +63,7 @@ class FakeBroker:
         if topic.name == "__transaction_state" and self._log_error:
             return ns(topics=[ns(name=topic.name, error_code=self._log_error, partitions=[])])
         partitions = [ns(partition_index=number, leader_id=self.leader) for number in range(3)]
-        # Of the other topic one partition has producers.
+        # One partition of the other topic has producers.
         del partitions[3 if topic.name == "__transaction_state" else 1 :]
         return ns(topics=[ns(name=topic.name, error_code=0, partitions=partitions)])
 
@@ -83,7 +83,7 @@ class FakeBroker:
             ]
         )
 
-    # The client's own requests
+    # Requests of the client itself
 
     def list_transactions(self, **_: object) -> Any:
         return {1: [ns(transactional_id="g-c-0")]}
@@ -114,7 +114,7 @@ def opened(broker: FakeBroker) -> list[OpenProducer]:
 
 
 def test_ids_are_listed_when_every_partition_of_the_log_is_read() -> None:
-    """Else a live transaction would seem to hang; the error names the number of partitions."""
+    """An id that is missing from an incomplete list would seem to have no live transaction."""
     broker = FakeBroker({1: LOADING, 2: NOT_COORDINATOR}, {1: LOADING}, {})
     assert list_transactional_ids(broker) == ["g-c-0"]  # type: ignore[arg-type] # a fake
     assert broker.asked == [{0, 1, 2}, {1, 2}, {1}]
@@ -131,12 +131,12 @@ def test_ids_are_listed_when_every_partition_of_the_log_is_read() -> None:
     ids=["denied ids", "no transaction yet"],
 )
 def test_no_coordinator_is_waited_for_without_need(broker: FakeBroker) -> None:
-    """Asking for a coordinator would create the log of a cluster without transactions."""
+    """Finding a coordinator would create the log in a cluster without transactions."""
     assert list_transactional_ids(broker) == ["g-c-0"]  # type: ignore[arg-type] # a fake
 
 
 def test_a_producer_that_goes_on_has_no_hanging_transaction() -> None:
-    """Coordinators forget a transaction that ends between two questions."""
+    """A transaction that changes or ends between two questions does not hang."""
     broker = FakeBroker()
     broker.producers = [[producer()], [producer()], [producer(last_timestamp=6)], []]
     found = opened(broker)
@@ -144,7 +144,7 @@ def test_a_producer_that_goes_on_has_no_hanging_transaction() -> None:
 
 
 def test_a_log_without_leader_or_right_is_named_or_assumed() -> None:
-    """Its transactions are not known; coordinators of the default number are asked."""
+    """A partition without leader is an error; for a denied log the default number is assumed."""
     broker = FakeBroker()
     broker.leader = -1
     with pytest.raises(Unreachable, match="partition t:0 has no leader"):

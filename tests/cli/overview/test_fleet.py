@@ -23,7 +23,7 @@ Contexts = Callable[..., None]
 
 @pytest.fixture
 def contexts(environ: dict[str, str]) -> Contexts:
-    """Defines contexts by name; their secrets are nobody else's."""
+    """Define contexts by name, without credentials."""
 
     def define(**urls: str) -> None:
         file = Path(environ["XDG_CONFIG_HOME"]) / "pyconnect" / "config.toml"
@@ -36,7 +36,7 @@ def contexts(environ: dict[str, str]) -> Contexts:
 
 @pytest.fixture
 def well() -> Iterator[str]:
-    """A cluster without a fault."""
+    """Address of a cluster without a fault."""
     connect = FakeConnect(connectors={"a": FakeConnector(config={"name": "a"})})
     with serve(connect) as url:
         connect.worker_id = url.removeprefix("http://")
@@ -51,7 +51,7 @@ def rows(run: Run, *arguments: str) -> tuple[int, list[dict[str, object]]]:
 def test_failures_come_first_with_their_causes(
     run: Run, connect: FakeConnect, url: str, well: str, contexts: Contexts
 ) -> None:
-    """A cluster without an answer, one with a failed task, and the others by name."""
+    """A cluster without an answer is first, then one with a failed task, then others by name."""
     connect.worker_id = url.removeprefix("http://")
     contexts(b=well, a=well, failing=url, gone="http://127.0.0.1:1")
     code, found = rows(run)
@@ -70,7 +70,7 @@ def test_failures_come_first_with_their_causes(
 
 
 def test_silent_clusters_delay_no_others(run: Run, well: str, contexts: Contexts) -> None:
-    """Frozen ones are unreachable once the time is over; they are asked at once, not in turn."""
+    """Frozen clusters are asked at once and become unreachable when the time is over."""
     with ExitStack() as servers:
         dead = {f"dead{number}": servers.enter_context(frozen()) for number in range(12)}
         contexts(**dead, well=well)
@@ -83,7 +83,7 @@ def test_silent_clusters_delay_no_others(run: Run, well: str, contexts: Contexts
 
 
 def test_a_hundred_clusters_are_one_look(run: Run, well: str, contexts: Contexts) -> None:
-    """It ends when all have answered: 2 s of processor time."""
+    """A hundred clusters are asked at once and take about 2 s of processor time."""
     urls = {f"c{number:03}": well for number in range(100)}
     contexts(**urls)
     code, found = rows(run, "--within", "60s")
@@ -94,7 +94,7 @@ def test_a_hundred_clusters_are_one_look(run: Run, well: str, contexts: Contexts
 def test_a_worker_that_hangs_hides_no_connectors(
     run: Run, connect: FakeConnect, url: str, contexts: Contexts
 ) -> None:
-    """What is known when the time is over is shown; that it is well is not."""
+    """The row has the connectors known in time, and the cluster does not count as healthy."""
     connect.connectors.pop("broken")
     with frozen() as hanging:
         connect.worker_id = hanging.removeprefix("http://")
@@ -105,7 +105,7 @@ def test_a_worker_that_hangs_hides_no_connectors(
 
 
 def test_brokers_that_hang_are_the_cause_of_unknown_lag() -> None:
-    """The workers are healthy; the row says what has not answered in time."""
+    """The workers are healthy, and the cause names the question without an answer."""
     late = look(view("a", "RUNNING"), workers=[worker()], doubts=(f"{LATE}no answer within 5s",))
     row = ClusterRow(name="one", status=cluster_status(late, context="one", lag_known=False))
     assert (row.health, row.lag) == ("healthy", None)
@@ -115,7 +115,7 @@ def test_brokers_that_hang_are_the_cause_of_unknown_lag() -> None:
 def test_each_cluster_gets_the_credentials_of_its_context_only(
     run: Run, connect: FakeConnect, url: str, environ: dict[str, str]
 ) -> None:
-    """A context whose secret cannot be fetched is a row like any other."""
+    """A context whose secret cannot be fetched is unreachable; others go on without it."""
     connect.worker_id = url.removeprefix("http://")
     file = Path(environ["XDG_CONFIG_HOME"]) / "pyconnect" / "config.toml"
     file.parent.mkdir(parents=True)
@@ -130,7 +130,7 @@ def test_each_cluster_gets_the_credentials_of_its_context_only(
 
 
 def test_the_fleet_is_watched_for_a_time(run: Run, well: str, contexts: Contexts) -> None:
-    """Each look is one document with its time."""
+    """Each look prints its rows with their time."""
     contexts(one=well)
     outcome = run(
         "fleet", "--watch", "--interval", "100ms", "--timeout", "3s", "-o", "ndjson", address=None
@@ -142,7 +142,7 @@ def test_the_fleet_is_watched_for_a_time(run: Run, well: str, contexts: Contexts
 
 
 def test_the_contexts_are_the_arguments(run: Run, well: str, contexts: Contexts) -> None:
-    """Without any there is nothing to show; other ways to name a cluster are refused."""
+    """Without contexts the exit code is 3; --context is refused with a hint to the arguments."""
     assert run("fleet", address=None).code == 3
     contexts(one=well, two=well)
     assert [row["context"] for row in rows(run, "two")[1]] == ["two"]
@@ -155,7 +155,7 @@ def test_the_contexts_are_the_arguments(run: Run, well: str, contexts: Contexts)
 def test_a_slow_cluster_is_known_at_the_next_look(
     run: Run, connect: FakeConnect, url: str, contexts: Contexts
 ) -> None:
-    """Its look goes on while the table is shown, and is not begun twice."""
+    """The look at a slow cluster goes on while the table is shown, and does not start twice."""
     connect.connectors.pop("broken")
     connect.worker_id = url.removeprefix("http://")
     connect.slow["GET /connectors"] = threading.Event()
@@ -171,7 +171,7 @@ def test_a_slow_cluster_is_known_at_the_next_look(
 
 
 def test_a_secret_that_does_not_come_holds_up_its_own_cluster_only() -> None:
-    """Sessions share no lock, as Python 3.11's cached_property has one for all instances."""
+    """Unlike Python 3.11's cached_property, `kept` has no lock that all sessions share."""
     entered, leave = threading.Event(), threading.Event()
 
     class Slow(Session):

@@ -1,4 +1,4 @@
-"""Lag behind the markers of transactions."""
+"""Lag where only markers of transactions are left to read."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ AT = TopicPartition("orders", 0)
 
 
 class Topic:
-    """A topic in which only markers are left, or records too; counts how often it is read."""
+    """A topic in which only markers are left, or also records; counts how often it is read."""
 
     def __init__(self, *, only_markers: bool) -> None:
         self.only_markers = only_markers
@@ -17,7 +17,7 @@ class Topic:
         self._markers = Markers(self._read)
 
     def lag(self, offset: int | None, end: int | None) -> int | None:
-        """The lag that a look at these offsets shows."""
+        """Return the lag of a look at these offsets."""
         return self._markers.places("sink", {}, {AT: SinkPosition(offset, end)})[AT].lag
 
     def _read(
@@ -28,7 +28,7 @@ class Topic:
 
 
 def test_what_lies_before_a_sink_is_read_once() -> None:
-    """The answer stays while the sink stands there; far from the end nothing is read."""
+    """A partition is read once while the sink stands there, and only near its end."""
     topic = Topic(only_markers=True)
     assert [topic.lag(9, 10), topic.lag(9, 10)] == [0, 0]
     assert topic.reads == 1
@@ -41,7 +41,7 @@ def test_what_lies_before_a_sink_is_read_once() -> None:
 
 
 def test_a_sink_that_moves_costs_no_read_until_it_stops() -> None:
-    """Its lag is what the offsets say."""
+    """The lag of a sink that moves is the difference of offsets."""
     topic = Topic(only_markers=False)
     topic.lag(3, 10)
     assert [topic.lag(9, 20), topic.lag(19, 20)] == [11, 1]

@@ -8,7 +8,7 @@ from tests.support.cases import cases
 
 
 def test_a_connector_has_the_sums_of_its_tasks() -> None:
-    """Rates and memory come from the agents, whichever of them runs a task."""
+    """Rates and memory come from all agents that run its tasks."""
     found = look(
         view("orders", "RUNNING", "RUNNING"),
         workers=[
@@ -22,7 +22,7 @@ def test_a_connector_has_the_sums_of_its_tasks() -> None:
 
 
 def test_unreported_values_and_unread_partitions_are_none() -> None:
-    """A Java worker reports neither rate nor memory; no committed offset, no lag."""
+    """A Java worker reports no rate or memory; a partition without committed offset has no lag."""
     (row,) = connector_rows(look(view("orders", "RUNNING")))
     assert (row.rate, row.memory, row.lag) == (None, None, None)
     places = positions(0, s=[(3, 10), (10, 10), (None, 5), (4, None)])
@@ -31,7 +31,7 @@ def test_unreported_values_and_unread_partitions_are_none() -> None:
 
 
 def test_failures_show_their_root_cause() -> None:
-    """The outermost exception says nothing; tasks of a failed connector may run on."""
+    """The cause is the innermost exception; a failed connector is listed itself."""
     (row,) = connector_rows(look(view("orders", "RUNNING", "FAILED")))
     assert row.cause == "java.lang.IllegalStateException: disk full"
     assert row.progress == "1/2, 1 FAILED"
@@ -44,14 +44,14 @@ def test_failures_show_their_root_cause() -> None:
 def test_a_sink_has_the_rate_of_its_commits(
     was: int, time_s: float, now: int, rate: float | None
 ) -> None:
-    """Without metrics, of two looks; a reset gives no negative rate, one moment none."""
+    """The rate is that between two looks; after a reset it is 0, at one moment it is None."""
     found = look(view("s", "RUNNING", kind="sink"), positions=positions(time_s, s=[(now, 19)]))
     (row,) = connector_rows(found, positions(10, s=[(was, 19)]))
     assert row.rate == rate
 
 
 def test_workers_are_counted_by_what_they_report() -> None:
-    """Agents and Java alike; a silent one is of no known kind."""
+    """Connectors and tasks of agents and Java workers are counted; a silent worker has no kind."""
     found = look(
         view("a", "RUNNING", "RUNNING"),
         view("b", "RUNNING", worker="w2:8083"),
@@ -66,7 +66,7 @@ def test_workers_are_counted_by_what_they_report() -> None:
 
 
 def test_the_phase_names_the_number_of_workers_that_report_it() -> None:
-    """The reason of the others follows once."""
+    """The reason of workers without a phase follows once."""
     java = [worker(f"http://w{number}:8083", silence=JAVA) for number in (2, 3)]
     rows = worker_rows(look(workers=[agent(phase="preparing"), *java]))
     assert phase_of(rows) == f"preparing; not known of 2 workers: {JAVA}"

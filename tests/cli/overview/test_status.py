@@ -20,7 +20,7 @@ from tests.support.fakes.rest_services import rest_config, serving
 
 
 def test_a_screen_says_what_failed_and_why() -> None:
-    """Name, worker and root cause, without the package of the exception's class."""
+    """The line of a failed task has its name, worker and root cause (the class without package)."""
     found = cluster_status(look(view("orders", "FAILED")), context="prod", lag_known=False)
     text = "\n".join(status_lines(found, width=80, colour=False))
     assert "prod on Kafka cluster k" in text
@@ -31,7 +31,7 @@ def test_a_screen_says_what_failed_and_why() -> None:
 
 @cases("width", 80, 120)
 def test_a_screen_fits_the_terminal(width: int) -> None:
-    """No line is wider, and a broken cluster takes no more than one screen of 40 lines."""
+    """No line is too wide, and a cluster with many failures takes at most 40 lines."""
     views = [view(f"connector-{n}", "FAILED", "RUNNING", kind="sink") for n in range(60)]
     lags = positions(0, **{each.name: [(0, 1_000_000)] for each in views})
     found = cluster_status(
@@ -46,7 +46,7 @@ def test_a_screen_fits_the_terminal(width: int) -> None:
 
 
 def test_health_is_of_workers_connectors_tasks_and_transactions() -> None:
-    """Each of them alone makes the cluster unhealthy."""
+    """A fault of one worker, connector, task or transaction makes the cluster unhealthy."""
 
     def healthy(found: object) -> bool:
         return cluster_status(found, context=None, lag_known=True).healthy  # type: ignore[arg-type]
@@ -59,7 +59,7 @@ def test_health_is_of_workers_connectors_tasks_and_transactions() -> None:
 
 
 def test_tasks_of_a_worker_that_does_not_answer_are_marked() -> None:
-    """Their states are those that the worker wrote before it froze."""
+    """The state of such a task is the last one that its worker wrote."""
     frozen = worker("http://w2:8083", "unreachable")
     seen = look(view("a", "RUNNING"), view("b", "RUNNING", worker="w2:8083"), workers=[frozen])
     found = cluster_status(seen, context=None, lag_known=False)
@@ -70,7 +70,7 @@ def test_tasks_of_a_worker_that_does_not_answer_are_marked() -> None:
 
 
 def test_unknown_values_are_null_and_messages_whole() -> None:
-    """A program must not take null for zero; only an exception's package is left out."""
+    """Unknown values are null and not 0; only the package of an exception's class is cut."""
     document = cluster_status(look(view("a")), context=None, lag_known=False).to_json()
     assert (document["lag"], document["hanging_transactions"]) == (None, None)
     document = cluster_status(
@@ -88,7 +88,7 @@ def test_unknown_values_are_null_and_messages_whole() -> None:
 
 @pytest.mark.wire
 def test_the_command_exits_1_where_something_failed(run: Run, connect: FakeConnect) -> None:
-    """The table for people, one document for programs; no other address would report the phase."""
+    """With a failed task the table, and the document for programs, have its root cause."""
     outcome = run("status", code=1)
     assert "broken/1" in outcome.out
     assert "IllegalStateException: disk full" in outcome.out
@@ -112,7 +112,7 @@ def agent_url() -> Iterator[str]:
 
 @pytest.mark.wire
 def test_the_command_shows_what_agents_report(run: Run, agent_url: str) -> None:
-    """Phase, leadership and memory; exit 0 without a failure."""
+    """An agent reports phase and leadership; without a failure the exit code is 0."""
     outcome = run("status", address=agent_url, code=0)
     assert "preparing" in outcome.out
     assert "active, leader" in outcome.out
@@ -121,7 +121,7 @@ def test_the_command_shows_what_agents_report(run: Run, agent_url: str) -> None:
 
 @pytest.fixture
 def separate_admin() -> Iterator[tuple[str, str]]:
-    """The REST and the admin address of an agent that serves them on two listeners."""
+    """Return the REST and the admin address of an agent that serves them on two listeners."""
     config = rest_config(admin_listeners="http://127.0.0.1:0")
     with serving(config, FakeHerder(), FakeAdmin()) as server:
         found = (*server.listeners, *server.admin_listeners)
@@ -133,7 +133,7 @@ def separate_admin() -> Iterator[tuple[str, str]]:
 def test_an_agent_whose_admin_interface_has_another_address_is_no_java_worker(
     run: Run, separate_admin: tuple[str, str]
 ) -> None:
-    """The reason of an unknown phase names the agent and the way out, as does a wrong address."""
+    """Messages name the agent and the address to give, also for an admin address as --url."""
     rest, admin = separate_admin
     outcome = run("status", address=rest, code=0)
     reason = f"{rest} serves its admin interface at another address (admin.listeners)"
@@ -149,7 +149,7 @@ def test_an_agent_whose_admin_interface_has_another_address_is_no_java_worker(
 
 @pytest.mark.wire
 def test_an_inventory_has_admins(run: Run, separate_admin: tuple[str, str], tmp_path: Path) -> None:
-    """Commands that ask workers need no other option."""
+    """With `admin` in the inventory, commands that ask workers need no other option."""
     rest, admin = separate_admin
     inventory = tmp_path / "inventory.toml"
     inventory.write_text(f'[[workers]]\nurl = "{rest}"\nadmin = "{admin}"\n')
@@ -157,7 +157,7 @@ def test_an_inventory_has_admins(run: Run, separate_admin: tuple[str, str], tmp_
     outcome = run("--context", "eu", "status", address=None)
     assert "exactly once  preparing" in outcome.out
     assert "cluster       eu on" in outcome.out
-    # Another address is not the context's cluster.
+    # Another address does not belong to the context.
     assert "cluster       on" in run("--context", "eu", "status", address=rest).out
     outcome = run("--context", "eu", "agent", "status", address=None)
     assert (outcome.code, rest.removeprefix("http://") in outcome.out) == (0, True), outcome.err
@@ -165,7 +165,7 @@ def test_an_inventory_has_admins(run: Run, separate_admin: tuple[str, str], tmp_
 
 @cases("kind, said", ("source", "no sinks"), ("unknown", "1 connector"))
 def test_a_connector_of_unknown_type_may_be_a_sink(kind: str, said: str) -> None:
-    """Its class is in no plugin list."""
+    """The lag counts a connector whose class is in no plugin list as a possible sink."""
     found = look(view("a", "RUNNING", kind=kind), positions=positions(0))
     status = cluster_status(found, context="one", lag_known=True)
     (line,) = (
@@ -178,7 +178,7 @@ def test_a_connector_of_unknown_type_may_be_a_sink(kind: str, said: str) -> None
 def test_one_reason_of_unknown_lag_is_one_line(
     connect: FakeConnect, url: str, environ: dict[str, str]
 ) -> None:
-    """Sinks whose offsets no worker gives in time are counted; further ones are not waited for."""
+    """Sinks whose offsets do not come in time share one line; the others are not asked."""
     config = {"connector.class": "org.example.Sink", "topics": "t"}
     names = [f"sink-{number:02}" for number in range(20)]
     for name in names:
@@ -199,7 +199,7 @@ def test_one_reason_of_unknown_lag_is_one_line(
 
 @pytest.mark.wire
 def test_missing_credentials_are_the_reason_of_an_unknown_phase(run: Run, tmp_path: Path) -> None:
-    """With the options that give them."""
+    """The reason names the options for credentials."""
     passwords = tmp_path / "passwords"
     passwords.write_text("operator=secret\n")
     config = rest_config(agent_admin_basic_auth_file=str(passwords))

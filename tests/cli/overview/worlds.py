@@ -38,7 +38,7 @@ def view(
     trace: str = TRACE,
     config: Mapping[str, str] | None = None,
 ) -> ConnectorView:
-    """A connector whose FAILED tasks have a trace."""
+    """Return a connector whose FAILED tasks have a trace."""
     return ConnectorView(
         name=name,
         info=ConnectorInfo(
@@ -64,7 +64,7 @@ def view(
 def worker(
     url: str = "http://w1:8083", status: str = "healthy", message: str = "", silence: str = ""
 ) -> WorkerLook:
-    """A worker without an admin interface."""
+    """Return a worker without an admin interface."""
     return WorkerLook(
         health=WorkerHealth(url=url, status=status, message=message, version="4.3.1"),
         silence=silence,
@@ -79,7 +79,7 @@ def agent(
     rates: Mapping[str, float] | None = None,
     children: Sequence[AgentChild] = (),
 ) -> WorkerLook:
-    """An agent."""
+    """Return an agent."""
     return WorkerLook(
         health=WorkerHealth(url=url, status="healthy", message="ready", version="4.3.1"),
         info=AgentInfo(
@@ -101,7 +101,7 @@ def agent(
 def child(
     connector: str, task: int | None, *, pid: int | None = 10, rss: int = 2**20
 ) -> AgentChild:
-    """A child process of an agent."""
+    """Return a child process of an agent."""
     return AgentChild(
         url="http://w1:8083",
         connector=connector,
@@ -130,7 +130,7 @@ def look(
     time_s: float = 0.0,
     doubts: tuple[str, ...] = (),
 ) -> ClusterLook:
-    """A cluster of one worker, unless `workers` are given."""
+    """Return a look at a cluster, with one worker unless `workers` are given."""
     return ClusterLook(
         time_s=time_s,
         kafka_cluster_id="k",

@@ -15,5 +15,5 @@ from tests.support.cases import cases
     (["a", "--", "--wait"], ["a", "--", "--wait"], False),
 )
 def test_a_bare_wait_takes_no_other_word(words: list[str], left: list[str], alone: bool) -> None:
-    """A connector's name after it stays a name."""
+    """A connector's name after `--wait` stays a name."""
     assert without_bare_wait(words) == (left, alone)

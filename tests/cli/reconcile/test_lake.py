@@ -1,4 +1,4 @@
-"""LakeSource and LakeSink as sides of a compare: what their configurations say."""
+"""LakeSource and LakeSink as sides of a compare, as their configurations describe them."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def audited(config: Config, *topics: str, offset: Document | None = None) -> Aud
 
 
 def test_a_sink_is_resolved_with_the_directory_of_its_topic() -> None:
-    """Its files are complete, so they are read while the sink goes on."""
+    """The files of a LakeSink are complete, so they are read while the sink runs."""
     resolve = resolver(SINK, SINKS)
     assert resolve is not None
     found = resolve(audited(SINK, "orders"))
@@ -62,7 +62,7 @@ def test_a_sink_is_resolved_with_the_directory_of_its_topic() -> None:
 
 
 def test_sources_and_tables_of_a_lake_are_resolved() -> None:
-    """With the files that were read, or the token as a secret; none before a flush."""
+    """A source's side has the files that were read to their end; a catalog's token is a secret."""
     resolve = resolver(SOURCE, SOURCES)
     assert resolve is not None
     found = resolve(audited(SOURCE, "orders"))
@@ -77,7 +77,7 @@ def test_sources_and_tables_of_a_lake_are_resolved() -> None:
 
 
 def test_json_is_compared_as_json() -> None:
-    """If the topic's values have no schemas either."""
+    """JSON files and topic values are compared as JSON if both have no schemas."""
     plain = {**SINK, "format.class": "json", "value.converter.schemas.enable": "false"}
     found = SINKS["LakeSink"](audited(plain, "orders"))
     assert found.side["value"] == "json"
@@ -98,7 +98,7 @@ def test_json_is_compared_as_json() -> None:
     ({**SOURCE, "file.pattern": "a.*"}, "file.pattern"),
 )
 def test_data_that_cannot_be_compared_is_refused(config: Config, text: str) -> None:
-    """With the way to do it by hand."""
+    """Data that cannot be compared is refused, with a hint to use --files."""
     resolvers = SINKS if str(config["connector.class"]).endswith("Sink") else SOURCES
     resolve = resolver(config, resolvers)
     assert resolve is not None
@@ -108,7 +108,7 @@ def test_data_that_cannot_be_compared_is_refused(config: Config, text: str) -> N
 
 
 def test_files_of_s3_are_resolved_without_secrets_in_the_spec() -> None:
-    """Keys go into a file, with the config providers that they refer to."""
+    """The keys of S3 and their config providers are secrets and not part of the spec."""
     config = {
         **SINK,
         "format.class": "csv",
@@ -132,7 +132,7 @@ def test_files_of_s3_are_resolved_without_secrets_in_the_spec() -> None:
 
 
 def test_a_table_of_a_database_catalog_is_resolved() -> None:
-    """Its address is that of JDBC; the embedded default is a file in the lake."""
+    """The side of a table has the JDBC address of the catalog, by default a file in the lake."""
     config = {**SINK, "format.class": "iceberg", "iceberg.tables": "shop.${topic}"}
     found = SINKS["LakeSink"](audited(config, "orders"))
     assert found.side == {
@@ -155,7 +155,7 @@ def test_a_table_of_a_database_catalog_is_resolved() -> None:
 
 
 def test_a_table_in_s3_is_resolved_with_its_store() -> None:
-    """Settings of the catalog outrank those of the lake, as in the sink."""
+    """Settings of the catalog win over those of the lake, as in the sink."""
     config = {
         "connector.class": "LakeSink",
         "lake.url": "s3://bucket/base",
@@ -181,7 +181,7 @@ def test_a_table_in_s3_is_resolved_with_its_store() -> None:
 
 @cases("written", "parquet", "csv", "iceberg")
 def test_texts_that_are_hoisted_are_compared_as_a_whole(written: str) -> None:
-    """The only transformation whose rows are known from the config."""
+    """A hoisted text is compared as a whole, but not if it is written in JSON."""
     found = SINKS["LakeSink"](audited({**SINK, **HOISTED, "format.class": written}, "orders"))
     assert found.topic["row"] == {"of": "value", "decimals": "base64", "whole": "line"}
     with pytest.raises(UsageError, match="hoisted values in JSON"):
@@ -189,7 +189,7 @@ def test_texts_that_are_hoisted_are_compared_as_a_whole(written: str) -> None:
 
 
 def test_complete_files_are_listed_once(tmp_path: Path) -> None:
-    """A file that comes later is not read and does not change the result."""
+    """An audit reads the files that exist at its beginning, and reports those that change later."""
     for name in ("a", "b", "_c"):
         (tmp_path / name).write_text("x")
     found = complete_files([str(tmp_path)], [str(tmp_path / "a")])

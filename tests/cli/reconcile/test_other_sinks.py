@@ -1,4 +1,4 @@
-"""Sinks of other projects as sides of a compare: what their configurations say."""
+"""Sinks of other projects as sides of a compare, as their configurations describe them."""
 
 import json
 from pathlib import Path
@@ -41,7 +41,7 @@ def resolved(connector_class: str, config: Config, *topics: str) -> Resolved:
 def test_the_spec_of_a_jdbc_sink_has_the_address_and_no_secret(
     run: Run, connect: FakeConnect, connector_class: str
 ) -> None:
-    """User and password of the URL and of the settings stay out of it."""
+    """The spec of a JDBC sink has the database's address without user and password."""
     config = {
         "connector.class": connector_class,
         "topics": "orders",
@@ -73,13 +73,13 @@ def test_the_spec_of_a_jdbc_sink_has_the_address_and_no_secret(
 def test_a_jdbc_sink_names_its_table_by_its_own_rules(
     connector_class: str, config: Config, topic: str, table: str
 ) -> None:
-    """Topics with points are schemas and tables for Confluent's sink, one word for Debezium's."""
+    """Each JDBC sink derives the table's name from the topic by the sink's own rules."""
     found = resolved(connector_class, {"connection.url": POSTGRES, **config}, topic)
     assert found.side["table"] == table
 
 
 def test_urls_name_schema_and_file() -> None:
-    """PostgreSQL's currentSchema; SQLite's path is behind the second colon."""
+    """PostgreSQL's currentSchema becomes the schema, and SQLite's URL keeps its path."""
     url = f"{POSTGRES}&currentSchema=app"
     assert resolved(CONFLUENT_JDBC, {"connection.url": url}).side["table"] == '"app"."orders"'
     found = resolved(CONFLUENT_JDBC, {"connection.url": "jdbc:sqlite:/data/a.db"})
@@ -92,7 +92,7 @@ def test_urls_name_schema_and_file() -> None:
     (DEBEZIUM_JDBC, ("primary.key.mode", "primary.key.fields")),
 )
 def test_upserts_are_compared_by_their_key(connector_class: str, keys: tuple[str, str]) -> None:
-    """Each sink has words of its own for the key."""
+    """The settings that name the key of an upsert have other names in each sink."""
     config = {
         "connection.url": POSTGRES,
         "insert.mode": "upsert",
@@ -116,7 +116,7 @@ def test_upserts_are_compared_by_their_key(connector_class: str, keys: tuple[str
 def test_files_of_confluents_s3_sink_are_below_the_topic(
     written: str, topic: Config, form: str, value: str | None
 ) -> None:
-    """JSON files have the payloads of values with schemas."""
+    """A Confluent S3 sink's files are below its topic; JSON files hold no schemas of values."""
     config = {
         "s3.bucket.name": "lake",
         "store.url": "http://127.0.0.1:9000",
@@ -142,7 +142,7 @@ def test_files_of_confluents_s3_sink_are_below_the_topic(
     ({"rotate.schedule.interval.ms": "60000"}, True),
 )
 def test_files_by_the_clock_may_double_rows(settings: Config, duplicates: bool) -> None:
-    """A record that is written again is in another file then."""
+    """With file names by the clock, a record that is written again may be in two files."""
     config = {
         "s3.bucket.name": "b",
         "format.class": "x.ParquetFormat",
@@ -165,7 +165,7 @@ def test_files_by_the_clock_may_double_rows(settings: Config, duplicates: bool) 
     ({"aws_s3_prefix": "{{topic}}/", "file.compression.type": "zstd"}, "s3://b/orders"),
 )
 def test_aivens_s3_sink_has_a_directory_of_the_topic(settings: Config, path: str) -> None:
-    """A prefix is one of the only topic, and no part of names by a template."""
+    """The directory of Aiven's S3 sink comes from the prefix, or from the template of names."""
     config = {"aws.s3.bucket.name": "b", "format.output.type": "jsonl", **VALUES, **PLAIN_JSON}
     found = resolved(AIVEN_S3, {**config, **settings})
     assert found.side["paths"] == [path]
@@ -181,7 +181,7 @@ def test_aivens_s3_sink_has_a_directory_of_the_topic(settings: Config, path: str
     ({"format.output.type": "parquet", **VALUES}, None, False),
 )
 def test_aivens_lines_follow_its_config(settings: Config, lines: str | None, noted: bool) -> None:
-    """By default values are in Base64, and those in JSON in an object of their own."""
+    """Aiven's sink writes values in Base64 by default, and JSON lines in an envelope."""
     config = {"aws.s3.bucket.name": "b", "aws.s3.prefix": "raw/", **PLAIN_JSON, **settings}
     found = resolved(AIVEN_S3, config)
     assert found.side.get("lines") == lines
@@ -189,7 +189,7 @@ def test_aivens_lines_follow_its_config(settings: Config, lines: str | None, not
 
 
 def test_a_table_of_apaches_iceberg_sink_is_found_in_its_catalog() -> None:
-    """A note says that the table follows the offsets by an interval."""
+    """An Iceberg sink's table is in its catalog; a note says that it lags behind the offsets."""
     config = {
         "iceberg.tables": "db.orders",
         "iceberg.catalog.type": "rest",
@@ -222,14 +222,14 @@ def test_a_table_of_apaches_iceberg_sink_is_found_in_its_catalog() -> None:
 def test_what_is_not_repaired_is_refused_with_the_reason(
     run: Run, connect: FakeConnect, tmp_path: Path, job: str, config: Config, reason: str
 ) -> None:
-    """Before the report is looked at."""
+    """A repair that is not possible is refused with its reason before the report is read."""
     (tmp_path / "report.json").write_text(f'{{"job": "{job}", "target": "out"}}')
     connect.connectors["out"] = FakeConnector(type="sink", config={**config, "topics": "orders"})
     assert reason in run("reconcile", "repair", str(tmp_path), code=2).err
 
 
 def test_a_catalog_in_a_database_has_its_user_in_settings_of_its_own() -> None:
-    """Apache's type jdbc is the type sql of LakeSink."""
+    """Apache's catalog type jdbc is LakeSink's type sql, with user and password as secrets."""
     config = {
         "iceberg.tables": "db.orders",
         "iceberg.catalog": "prod",
@@ -282,7 +282,7 @@ def test_a_catalog_in_a_database_has_its_user_in_settings_of_its_own() -> None:
 def test_what_changes_rows_is_refused_by_the_name_of_its_setting(
     connector_class: str, settings: Config, named: str
 ) -> None:
-    """A hint says how to compare without the connector's config."""
+    """A setting that changes rows is refused by its name, with a hint."""
     url = {"connection.url": POSTGRES, "format.class": "x.ParquetFormat", "s3.bucket.name": "b"}
     with pytest.raises(UsageError, match=named.replace("$", r"\$")) as failure:
         resolved(connector_class, {**url, **settings})

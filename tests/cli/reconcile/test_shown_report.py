@@ -51,7 +51,7 @@ class Screen(io.StringIO):
 def shown(
     monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], *, terminal: bool, **given: object
 ) -> str:
-    """Return the text of stdout."""
+    """Return the text on stdout."""
     screen = Screen(terminal=terminal)
     monkeypatch.setattr(sys, "stdout", screen)
     session = Session({**environ, "TERM": "xterm"})
@@ -63,7 +63,7 @@ def shown(
 def test_a_terminal_adds_colours_except_to_json(
     monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]
 ) -> None:
-    """Scripts read tables as ever, byte for byte; programs read JSON."""
+    """Only a terminal gets colours, and JSON never has them."""
     plain = summary(report_of(1), DIRECTORY, lambda text, style: text) + "\n"
     assert shown(monkeypatch, environ, terminal=False) == plain
     assert shown(monkeypatch, {**environ, "NO_COLOR": "1"}, terminal=True) == plain
@@ -82,7 +82,7 @@ def text_of(findings: int, *more: dict[str, object]) -> str:
 
 
 def test_the_summary_has_verdict_counts_places_and_report() -> None:
-    """Names cannot move the cursor."""
+    """The summary has verdict, counts, places and report, without control characters of names."""
     text = text_of(1)
     assert text.startswith("duplicates t: differ (1.5 s)\n")
     assert "rows uncommitted  1,234,567" in text
@@ -94,7 +94,7 @@ def test_the_summary_has_verdict_counts_places_and_report() -> None:
 
 
 def test_many_findings_are_cut_and_hide_no_kind() -> None:
-    """Of many the first of each kind are shown; the rest is in the report."""
+    """A long list is cut but shows each kind of finding; the report has the rest."""
     text = text_of(SHOWN + 3)
     assert text.count("repeated") == SHOWN
     assert "and 3 more in findings/findings.ndjson" in text

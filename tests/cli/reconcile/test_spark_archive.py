@@ -1,4 +1,4 @@
-"""The archive of Spark's classes is made once, bounded, and never in the way of an audit."""
+"""The archive of Spark's classes is made once, limited in number, and never stops an audit."""
 
 import fcntl
 import os
@@ -18,7 +18,7 @@ DIFFER = 1
 
 
 class Rehearsals:
-    """In place of Spark: writes what the options ask for, if this Java can."""
+    """A replacement for Spark that writes the requested archive if `able`."""
 
     count = 0
     able = True
@@ -58,7 +58,7 @@ def archive(tmp_path: Path, environ: dict[str, str]) -> SparkArchive:
 def test_options_of_the_user_come_after_that_of_the_archive(
     tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals
 ) -> None:
-    """The JVM takes the last of two; without an archive the environment stays as it is."""
+    """The user's JVM options come last, so that they win over those of the archive."""
     assert archive_in(tmp_path / "archives", environ).environment() == environ
     environ[OPTIONS_VARIABLE] = "-Xshare:off"
     archive = archive_in(tmp_path / "my archives", environ)
@@ -69,7 +69,7 @@ def test_options_of_the_user_come_after_that_of_the_archive(
 
 
 def test_archives_are_kept(archive: SparkArchive, rehearsals: Rehearsals) -> None:
-    """The next audit uses the archive, and nothing unfinished stays beside it."""
+    """An archive is made once, and no unfinished file stays beside it."""
     archive.make()
     archive.make()
     assert rehearsals.count == 1
@@ -77,7 +77,7 @@ def test_archives_are_kept(archive: SparkArchive, rehearsals: Rehearsals) -> Non
 
 
 def test_the_fourth_audit_makes_the_archive(archive: SparkArchive, rehearsals: Rehearsals) -> None:
-    """Three audits would not earn what making it costs."""
+    """The fourth audit makes the archive, because fewer audits save less than it costs."""
     for made in (0, 0, 0, 1, 1):
         archive.make_when_worth_it()
         assert rehearsals.count == made
@@ -86,7 +86,7 @@ def test_the_fourth_audit_makes_the_archive(archive: SparkArchive, rehearsals: R
 def test_an_archive_that_lost_its_end_is_not_mapped(
     archive: SparkArchive, environ: dict[str, str], rehearsals: Rehearsals
 ) -> None:
-    """Java would crash on it; the next audit makes another one."""
+    """A truncated archive, on which Java would crash, is not used and made again."""
     archive.make()
     os.truncate(archive.path, 3)
     assert archive.environment() == environ
@@ -98,7 +98,7 @@ def test_an_archive_that_lost_its_end_is_not_mapped(
 def test_a_java_that_cannot_make_one_is_asked_once(
     archive: SparkArchive, environ: dict[str, str], rehearsals: Rehearsals
 ) -> None:
-    """Audits do not repeat what takes seconds and fails."""
+    """A Java that cannot make an archive is asked once, because each attempt takes seconds."""
     rehearsals.able = False
     archive.make()
     archive.make()
@@ -109,7 +109,7 @@ def test_a_java_that_cannot_make_one_is_asked_once(
 def test_one_process_makes_it_while_others_go_on(
     archive: SparkArchive, rehearsals: Rehearsals
 ) -> None:
-    """A second audit neither waits nor writes the same file."""
+    """An audit does not wait for another process that makes the archive."""
     archive.path.parent.mkdir()
     with archive.path.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -120,7 +120,7 @@ def test_one_process_makes_it_while_others_go_on(
 def test_an_unwritable_cache_and_a_full_disk_stay_without(
     tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An audit runs on without the archive."""
+    """With an unwritable cache or a full disk no archive is made and nothing fails."""
     (tmp_path / "file").touch()
     java = Java(executable=tmp_path / "file", version=17)
     SparkArchive(java, environ, tmp_path / "file" / "archives").make()
@@ -130,7 +130,7 @@ def test_an_unwritable_cache_and_a_full_disk_stay_without(
 
 
 def test_the_client_of_spark_connect_needs_none(tmp_path: Path, rehearsals: Rehearsals) -> None:
-    """It has no jars."""
+    """For the client of Spark Connect no archive is made, because it has no jars."""
     environ = {"SPARK_HOME": str(tmp_path)}
     archive = archive_in(tmp_path / "archives", environ)
     archive.make()
@@ -139,7 +139,7 @@ def test_the_client_of_spark_connect_needs_none(tmp_path: Path, rehearsals: Rehe
 
 
 def test_the_newest_stay(tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals) -> None:
-    """Archives of former Javas and environments do not fill the disk; those of brokers stay."""
+    """Only the newest archives of Spark stay; those of brokers are not removed."""
     root = tmp_path / "archives"
     root.mkdir()
     for number in range(MOST_ARCHIVES + 1):

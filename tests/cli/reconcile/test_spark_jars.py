@@ -1,4 +1,4 @@
-"""Which jars an audit fetches for Spark."""
+"""The jars that an audit fetches for Spark."""
 
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
@@ -13,7 +13,7 @@ from tests.support.cases import cases
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Has PySpark of a release installed; importing it would fail."""
+    """Return a function that pretends an installed release of PySpark, which cannot be imported."""
 
     def install(version: str) -> None:
         (tmp_path / "version.py").write_text(f"__version__: str = '{version}'\n")
@@ -27,7 +27,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str]
 def test_an_unknown_release_of_spark_is_refused_with_the_known_ones(
     version: str, installed: Callable[[str], None]
 ) -> None:
-    """The error names this Spark and the lines with known jars."""
+    """A release of Spark without known jars is refused, and the error names the known lines."""
     installed(version)
     with pytest.raises(PreconditionFailed) as caught:
         spark_jars.kafka_source_jars()
@@ -39,7 +39,7 @@ def test_an_unknown_release_of_spark_is_refused_with_the_known_ones(
 def test_a_line_of_spark_has_its_jars_for_all_patch_releases(
     version: str, scala: str, installed: Callable[[str], None]
 ) -> None:
-    """They are of this line and of the Scala that its PySpark brings."""
+    """All patch releases of a line use jars of that line and of PySpark's Scala version."""
     installed(version)
     line = spark_jars.line_of(version)
     for use in (spark_jars.KAFKA, spark_jars.AVRO):

@@ -1,4 +1,4 @@
-"""SqlSource and SqlSink as sides of a compare: what their configurations say."""
+"""SqlSource and SqlSink as sides of a compare, as their configurations describe them."""
 
 import json
 import stat
@@ -45,7 +45,7 @@ def audited(config: Config, *topics: str, offset: Document | None = None) -> Aud
 
 
 def test_a_sink_is_resolved_with_its_table_and_its_offsets(run: Run, connect: FakeConnect) -> None:
-    """The spec that is printed has the address of the database and no secret."""
+    """The spec of a SqlSink has its table and its table of offsets, without secrets."""
     connect.connectors["out"] = FakeConnector(type="sink", config=dict(SINK))
     outcome = run("reconcile", "topic-sink", "out", *KAFKA, code=0)
     assert "hunter" not in outcome.out
@@ -72,14 +72,14 @@ def test_a_sink_is_resolved_with_its_table_and_its_offsets(run: Run, connect: Fa
     ({"pk.mode": "record_key", "delete.enabled": "true"}, "upsert", {"of": "key", "keys": []}),
 )
 def test_the_key_of_rows_is_that_of_the_sink(settings: Config, mode: str, row: Document) -> None:
-    """Rows are compared by key where later records change rows of earlier ones."""
+    """Rows are compared by the sink's key where later records change earlier rows."""
     found = written_table(audited({**SINK, **settings}, "orders"))
     assert found.members["mode"] == mode
     assert found.topic["row"] == {**row, "decimals": "base64"}
 
 
 def test_a_text_that_becomes_a_column_is_found() -> None:
-    """HoistField makes a row of one column of it."""
+    """A text that HoistField puts into one column is compared as that column."""
     hoist: Config = {
         "transforms": "row",
         "transforms.row.type": "org.apache.kafka.connect.transforms.HoistField$Value",
@@ -94,7 +94,7 @@ def test_a_text_that_becomes_a_column_is_found() -> None:
 
 
 def test_a_source_is_resolved_with_its_position() -> None:
-    """The topic without its prefix is the table; the position is the committed offset."""
+    """A source's table is the topic without its prefix, read up to the committed offset."""
     resolve = resolver(SOURCE, SOURCES)
     assert resolve is read_table
     found = resolve(
@@ -121,7 +121,7 @@ def test_a_source_is_resolved_with_its_position() -> None:
 
 
 def test_addresses_and_topics_lead_to_the_table() -> None:
-    """SQLite has neither host nor user; the schema is before the first point."""
+    """SQLite's address is a path; the name of a table may have a schema before the first point."""
     found = written_table(audited({**SINK, "connection.url": "sqlite:////data/a.db"}, "t"))
     assert found.side["url"] == "jdbc:sqlite:/data/a.db"
     config = {**SINK, "table.name.format": "shop.${topic}"}
@@ -138,7 +138,7 @@ def test_addresses_and_topics_lead_to_the_table() -> None:
     (SINK, ("t", "u"), "2 tables"),
 )
 def test_vague_configurations_fail(config: Config, topics: tuple[str, ...], words: str) -> None:
-    """The message names the setting, the hint names the options that take its place."""
+    """An ambiguous configuration is refused, with a hint for options that take its place."""
     resolve = resolver(config, SINKS)
     assert resolve is not None
     with pytest.raises(UsageError, match=words) as caught:
@@ -152,13 +152,13 @@ def test_vague_configurations_fail(config: Config, topics: tuple[str, ...], word
     ("incrementing", None, "no offset of or`ders yet"),
 )
 def test_sources_need_a_position(mode: str, offset: Document | None, words: str) -> None:
-    """Everything would look like lag."""
+    """A source without a committed offset is refused, because every row would look like lag."""
     with pytest.raises(UsageError, match=words):
         read_table(audited({**SOURCE, "mode": mode}, "shop-or`ders", offset=offset))
 
 
 def test_secrets_go_to_a_file_of_their_owner(tmp_path: Path) -> None:
-    """The job reads it, with references to config providers looked up there."""
+    """The secrets of a side go to a file for their owner only, where references are resolved."""
     secret = tmp_path / "secret.properties"
     secret.write_text("password=a\\tb\n")
     config = {
@@ -176,7 +176,7 @@ def test_secrets_go_to_a_file_of_their_owner(tmp_path: Path) -> None:
 
 
 def test_access_to_a_store_is_no_option_of_a_database(tmp_path: Path) -> None:
-    """One file has both for a catalog in a database whose tables are in S3."""
+    """Keys of a store are not passed to the database, although one file holds both."""
     file = tmp_path / "side.properties"
     write_private(file, "user=me\naccess_key=a\nsecret_key=b\ntoken=c\n")
     assert table_properties(str(file)) == {"user": "me"}
@@ -184,7 +184,7 @@ def test_access_to_a_store_is_no_option_of_a_database(tmp_path: Path) -> None:
 
 
 def test_a_provider_that_only_the_worker_knows_is_named_as_the_trouble(tmp_path: Path) -> None:
-    """Its reference is not sent to the database as a password."""
+    """A password that only the worker's provider knows is refused and not sent to the database."""
     file = tmp_path / "side.properties"
     write_private(file, "user=me\npassword=${vault:shop:password}\n")
     with pytest.raises(ReconcileError, match="password of the database is a reference") as caught:
@@ -193,7 +193,7 @@ def test_a_provider_that_only_the_worker_knows_is_named_as_the_trouble(tmp_path:
 
 
 def test_parameters_of_an_address_lead_to_the_table_of_the_connector() -> None:
-    """A search path is kept; a parameter that names another database is refused."""
+    """A search path in an address is kept; a parameter that names another database is refused."""
     url = "postgresql+psycopg://h/shop?options=-csearch_path%3Dours&connect_timeout=3"
     side = written_table(audited({**SINK, "connection.url": url}, "orders")).side
     assert side["url"] == "jdbc:postgresql://h:5432/shop?options=-csearch_path%3Dours"
@@ -207,7 +207,7 @@ def test_parameters_of_an_address_lead_to_the_table_of_the_connector() -> None:
 
 
 def test_a_pattern_names_topics_without_a_committed_offset() -> None:
-    """Records of a topic that the sink has never read are not left out of an audit."""
+    """Topics of a pattern are audited even if the sink has not read them yet."""
     committed = {"orders-1": {0: 5}, "gone": {0: 1}}
     existing = ["orders-1", "orders-2", "others"]
     pattern = {"topics.regex": "orders-.*"}

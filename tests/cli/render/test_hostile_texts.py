@@ -19,7 +19,7 @@ CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 
 @pytest.fixture
 def connect() -> FakeConnect:
-    """One connector whose every text is hostile."""
+    """A cluster with one connector, all of whose texts are hostile."""
     config = {"name": HOSTILE, "connector.class": f"org.{HOSTILE}", "note": HOSTILE}
     offsets = [{"partition": {"file": HOSTILE}, "offset": {"position": HOSTILE}}]
     connector = FakeConnector(
@@ -78,7 +78,7 @@ COMMANDS = [
 @pytest.mark.parametrize("command", COMMANDS)
 @cases("form", "", "coloured", "json", "yaml", "ndjson", "name")
 def test_no_verb_sends_controls(run: Run, environ: dict[str, str], command: str, form: str) -> None:
-    """Not in any format; with colours there are only those of this program."""
+    """No format prints control characters; with colours there are only this program's sequences."""
     if form == "coloured":
         environ["FORCE_COLOR"], form = "1", ""
     ended = run(*command.split(" "), *(("-o", form) if form and "-o" not in command else ()))
@@ -91,14 +91,14 @@ def test_no_verb_sends_controls(run: Run, environ: dict[str, str], command: str,
 
 @cases("form", "json", "yaml")
 def test_documents_keep_every_character(run: Run, form: str) -> None:
-    """An escape of the format is the same text for a program."""
+    """A program reads the original text, because control characters are escapes of the format."""
     ended = run("connectors", "get", HOSTILE, "-o", form)
     document = yaml.safe_load(ended.out) if form == "yaml" else json.loads(ended.out)
     assert document["name"] == HOSTILE
 
 
 def test_an_exported_file_keeps_every_character(run: Run) -> None:
-    """The files are shown with `cat`, too."""
+    """An exported file has escapes only, because users also print it with `cat`."""
     run("connectors", "export", "b", HOSTILE, "--dir", "d")
     texts = [file.read_text("utf-8") for file in Path("d").iterdir()]
     assert not any(CONTROLS.search(text) for text in texts)
@@ -107,14 +107,14 @@ def test_an_exported_file_keeps_every_character(run: Run) -> None:
 
 @cases("code", *range(32), *range(0x7F, 0xA1), 0x202E, 0x2028, 0xFEFF, 0x1F600)
 def test_each_character_survives_json_and_yaml(code: int) -> None:
-    """As a key, as a value, and beside texts that YAML would read as something else."""
+    """Each character survives as a key, as a value, and beside texts that YAML would convert."""
     document = {f"k{chr(code)}": [f"{chr(code)}v", chr(code), f"- a: {chr(code)} #x"]}
     assert json.loads(json_text(document)) == document
     assert yaml.safe_load(to_yaml(document)) == document
 
 
 def test_colours_are_ours_only() -> None:
-    """A sequence that `paint` does not make is escaped also where colours are wanted."""
+    """Of all sequences only those of `paint` are printed, even with colours."""
     painted = paint("ok", "good", colour=True)
     expected = f"{painted} \\x1b[31mred\\x1b[5m"
     assert displayed(f"{painted} \x1b[31mred\x1b[5m", colour=True) == expected

@@ -1,4 +1,4 @@
-"""Progress: a line per step; a live line below the last on a terminal, where it leaves nothing."""
+"""Progress: a line for each step; on a terminal a live line below, which leaves no trace."""
 
 import io
 import re
@@ -43,7 +43,7 @@ Report = Callable[..., str]
 
 @pytest.fixture
 def report(monkeypatch: pytest.MonkeyPatch) -> Report:
-    """Return the text that some work writes to stderr."""
+    """Return the text that `work` writes to stderr."""
     monkeypatch.setenv("TERM", "xterm")
 
     def run(act: Callable[[StepLine], None], *, terminal: bool = True, quiet: bool = False) -> str:
@@ -57,7 +57,7 @@ def report(monkeypatch: pytest.MonkeyPatch) -> Report:
 
 
 def left_on(sent: str) -> list[str]:
-    """The lines that a terminal shows after what it was sent: all that rich sends here."""
+    """Return the lines that a terminal shows after this text; it knows the sequences of rich."""
     lines, row, column = [""], 0, 0
     for token in re.findall(rf"{SEQUENCE.pattern}|[\r\n]|[^\x1b\r\n]+", sent):
         if token == "\r":
@@ -78,13 +78,13 @@ def left_on(sent: str) -> list[str]:
 
 
 def test_a_log_has_the_steps_only(report: Report) -> None:
-    """A stderr that is not a terminal gets no passing text, and --quiet nothing."""
+    """On a stderr that is not a terminal passing steps are dropped; --quiet drops all steps."""
     assert report(work, terminal=False) == "fetching\ncomparing\n"
     assert report(work, quiet=True) == ""
 
 
 def test_passing_steps_vanish_from_a_terminal(report: Report) -> None:
-    """The steps are left, and a cursor."""
+    """At the end the terminal has the lines of the steps and a visible cursor."""
     sent = report(work)
     assert "fetched one.jar" in sent
     assert "73 of 1,200 Spark tasks" in sent
@@ -93,7 +93,7 @@ def test_passing_steps_vanish_from_a_terminal(report: Report) -> None:
 
 
 def test_an_interrupt_leaves_a_clean_line(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C comes while the live line is shown."""
+    """Ctrl-C during the live line erases it and shows the cursor again."""
 
     def interrupted(progress: StepLine) -> None:
         work(progress)
@@ -109,7 +109,7 @@ def test_an_interrupt_leaves_a_clean_line(report: Report, monkeypatch: pytest.Mo
 def test_a_dumb_terminal_gets_no_escapes_and_a_long_text_one_line(
     report: Report, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It could not obey; a line that wrapped could not be erased."""
+    """A dumb terminal cannot erase the line; a wrapped line could not be erased completely."""
     texts = SEQUENCE.sub("\n", report(work)).splitlines()
     assert any("…" in text for text in texts)
     assert max(map(len, texts)) <= 80
@@ -118,7 +118,7 @@ def test_a_dumb_terminal_gets_no_escapes_and_a_long_text_one_line(
 
 
 def test_names_are_shown_as_they_are(report: Report) -> None:
-    """They are no markup and move no cursor, in steps and in what passes."""
+    """Markup in names is not interpreted, and control characters are escaped."""
 
     def hostile(progress: StepLine) -> None:
         progress("reading [red]a\x1b[2J")
@@ -130,7 +130,7 @@ def test_names_are_shown_as_they_are(report: Report) -> None:
 
 
 def test_work_goes_on_when_its_terminal_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A change must not depend on its reader."""
+    """An error of the terminal does not end the work."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", GoneScreen(terminal=True))
     with StepLine(Output(OutputStyle()), width=80) as progress:
@@ -138,7 +138,7 @@ def test_work_goes_on_when_its_terminal_is_gone(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_live_line_shows_the_elapsed_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Since the step began, also where nothing can be counted."""
+    """The time since the step began is shown for steps without a count too."""
     monkeypatch.setenv("TERM", "xterm")
     now_s = 0.0
     screen = Screen(terminal=True)

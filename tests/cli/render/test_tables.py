@@ -1,4 +1,4 @@
-"""Tables line up, fit the terminal, and cannot be made to move its cursor."""
+"""Tables line up, fit the terminal, and cannot move its cursor."""
 
 import pytest
 from hypothesis import given
@@ -33,7 +33,7 @@ def lines(*rows: Row, width: int | None = None, colour: bool = False) -> list[st
 
 
 def test_columns_line_up_with_wide_characters_and_colours() -> None:
-    """A character of two columns counts as two; colours add nothing but their sequences."""
+    """Wide characters count as two columns; colours change nothing but their sequences."""
     expected = ["NAME  STATE", "日本  RUNNING", "abc   FAILED"]
     assert lines(("日本", "RUNNING"), ("abc", "FAILED")) == expected
     import re
@@ -48,7 +48,7 @@ WORKERS = [f"http://connect-worker-{n}.prod.example.com:8083" for n in (1, 2, 12
 
 
 def test_workers_are_distinguishable_at_any_width() -> None:
-    """Without their scheme, cut in the middle, and never so short that two look alike."""
+    """Workers have no scheme, are cut in the middle, and still differ from each other."""
     columns: tuple[Column[Row], ...] = (COLUMNS[0], worker_column(lambda row: row[1]))
     rows = [("a-connector-with-a-long-name", worker) for worker in WORKERS]
     shown = table_lines(columns, rows, headers=False, width=80, colour=False)
@@ -66,7 +66,7 @@ def test_workers_are_distinguishable_at_any_width() -> None:
 
 @given(st.lists(st.integers(min_value=0, max_value=60), min_size=1), st.integers(0, 200))
 def test_fitting_only_narrows_and_stops_when_it_fits(widths: list[int], available: int) -> None:
-    """No column grows; a table that fits is left alone."""
+    """No column grows; a table that fits is not changed."""
     columns = [COLUMNS[0]] * len(widths)
     fitted = fit_widths(widths, available, columns, [NARROWEST] * len(widths))
     assert all(new <= old for new, old in zip(fitted, widths, strict=True))
@@ -76,7 +76,7 @@ def test_fitting_only_narrows_and_stops_when_it_fits(widths: list[int], availabl
 
 
 def test_narrow_tables_wrap_prose_or_become_blocks() -> None:
-    """Text for reading takes several lines; text for copying stays in one piece."""
+    """Prose is wrapped; other texts stay on one line, if necessary in blocks."""
     finding = [("orders-of-the-east", "the topic is not there and may not be created")]
     assert table_lines(FINDINGS, finding, headers=True, width=46, colour=False) == [
         "NAME                DETAIL",
@@ -95,7 +95,7 @@ def test_narrow_tables_wrap_prose_or_become_blocks() -> None:
 
 @given(st.text(max_size=60), st.integers(min_value=2, max_value=30))
 def test_a_shortened_or_wrapped_text_fits(text: str, width: int) -> None:
-    """No line is too wide, and wrapping loses only spaces, for all characters."""
+    """For all characters no line is too wide, and wrapping loses only spaces."""
     assert cell_width(shorten(text, width - 1)) < width
     assert cell_width(shorten_middle(text, width - 1)) < width
     lines = wrapped(text, width)
@@ -105,14 +105,14 @@ def test_a_shortened_or_wrapped_text_fits(text: str, width: int) -> None:
 
 @given(st.text())
 def test_nothing_that_moves_the_cursor_is_printed(text: str) -> None:
-    """Names and traces come from elsewhere: escapes and direction marks are shown as text."""
+    """Names and traces come from other systems: escapes and direction marks are shown as text."""
     shown = printable(text)
     assert "\x1b" not in shown
     assert not {"\u202e", "\u2066", "\x9b", "\x08", "\r"} & set(shown)
 
 
 def test_unknown_columns_are_refused_with_those_there_are() -> None:
-    """Exit 2; the hint lists them."""
+    """The error (exit 2) has a hint with the columns."""
     with pytest.raises(UsageError) as caught:
         choose_columns(COLUMNS, ["nme"], wide=False)
     assert caught.value.hint == "columns: name, state"

@@ -1,4 +1,4 @@
-"""Files are replaced whole, and only files are."""
+"""Files are replaced as a whole; links and pipes stay."""
 
 import os
 import stat
@@ -11,7 +11,7 @@ from pyconnect_cli.render.streams import write_whole
 
 
 def test_a_file_is_its_owners_unless_others_are_to_read_it(tmp_path: Path) -> None:
-    """Backups and configurations are private."""
+    """By default only the owner can read a file, because backups and configurations are private."""
     write_whole(tmp_path / "private", "a")
     write_whole(tmp_path / "shown", "b", mode=0o644)
     modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("private", "shown")]
@@ -19,7 +19,7 @@ def test_a_file_is_its_owners_unless_others_are_to_read_it(tmp_path: Path) -> No
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
-    """What is kept elsewhere is changed there; a pipe, as /dev/stdout, is written to."""
+    """The target of a link is replaced; a pipe such as /dev/stdout is written to."""
     (tmp_path / "kept").write_text("old")
     (tmp_path / "link").symlink_to(tmp_path / "kept")
     write_whole(tmp_path / "link", "new")
@@ -37,7 +37,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_is_left_as_it_was(tmp_path: Path) -> None:
-    """No half-written file is left either."""
+    """After a failure the old file is left, and no other file."""
     file = tmp_path / "file"
     file.write_text("old")
     with pytest.raises(UnicodeEncodeError):

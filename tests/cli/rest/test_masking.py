@@ -28,12 +28,12 @@ from tests.support.cases import cases
     ("url", "http://ops:p@ss@host:8083", f"http://ops:{MASK}@host:8083"),
 )
 def test_values(key: str, value: str | None, shown: str | None) -> None:
-    """A secret key hides all but references; other values hide the passwords inside."""
+    """A secret key hides all values but references; in other values only passwords are hidden."""
     assert mask_value(key, value) == shown
 
 
 def test_printed_maps_and_validation_results_keep_their_shape() -> None:
-    """Workers print configurations into errors; `name` is beside `value` in results."""
+    """The name of a value is its key, or the member `name` in validation results."""
     text = mask_text("config {db.password=s3cret, tasks.max=1} contains no connector type")
     assert text == f"config {{db.password={MASK}, tasks.max=1}} contains no connector type"
     masked = mask_document({"configs": [{"value": {"name": "db.password", "value": "s3cret"}}]})
@@ -47,7 +47,7 @@ def test_printed_maps_and_validation_results_keep_their_shape() -> None:
     ("host:8083", "host:8083"),
 )
 def test_an_address_is_masked_with_and_without_its_scheme(url: str, shown: str) -> None:
-    """Both forms are taken by `--url`."""
+    """`--url` accepts addresses with and without a scheme."""
     assert mask_url(url) == shown
 
 
@@ -75,7 +75,7 @@ def test_an_address_is_masked_with_and_without_its_scheme(url: str, shown: str) 
     ("drain", "http://ops:hunter2@h:1"),
 )
 def test_no_secret_is_in_a_command_that_is_suggested(words: tuple[str, ...]) -> None:
-    """Options, configuration keys, headers, addresses; the rest stays as it was typed."""
+    """Options, configuration keys, headers and addresses are masked; other words stay as typed."""
     shown = mask_command(["pyconnect", *words, "--yes"])
     assert "hunter2" not in shown
     assert MASK in shown
@@ -84,7 +84,7 @@ def test_no_secret_is_in_a_command_that_is_suggested(words: tuple[str, ...]) -> 
 
 
 def test_a_suggested_command_without_secrets_can_be_run_as_it_is() -> None:
-    """References, files and names of keys are no secrets."""
+    """References, file names and keys are not secrets."""
     words = [
         "pyconnect", "--password-file", "/run/s", "--token-command=pass t", "--url", "http://h:1",
         "connectors", "create", "two words", "-s", "db.password=${file:/run/s:db}", "-s", "a=b=c",

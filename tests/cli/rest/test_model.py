@@ -30,7 +30,7 @@ class _Whole:
 
 
 def test_members_become_the_types_of_their_fields() -> None:
-    """Missing and null members give the default, or are required; None is a value."""
+    """A missing or null member gives the field's default; a member without default is required."""
     body = {"class": 7, "colour": "red", "parts": [{"size": "3"}], "tags": {"a": 1, "b": None}}
     assert bind(_Whole, body, url="u") == _Whole(
         url="u", kind="7", parts=(_Part(size=3),), tags={"a": "1", "b": None}, raw=body
@@ -45,13 +45,13 @@ def test_members_become_the_types_of_their_fields() -> None:
 
 @cases("body", [], {"size": "many"})
 def test_another_shape_or_value_is_refused(body: object) -> None:
-    """The caller reports the reason."""
+    """The error is TypeError or ValueError, which the caller reports."""
     with pytest.raises((TypeError, ValueError)):
         bind(_Part, body)
 
 
 def test_lists_and_maps_are_types_too() -> None:
-    """An answer need not be an object."""
+    """An answer may be a list or a map."""
     assert bind(list[_Part], [{"size": 1}]) == [_Part(size=1)]
     assert bind(dict[str, list[str]], {"a": [1]}) == {"a": ["1"]}
 
@@ -101,5 +101,5 @@ ValueError: no x
     ("\n", ""),
 )
 def test_the_line_of_a_trace_that_names_the_cause(trace: str, line: str) -> None:
-    """Java writes the outermost exception first, Python last; an operator mends the cause."""
+    """Java writes the cause last and Python first; the operator needs the cause."""
     assert root_cause(trace) == line

@@ -1,4 +1,4 @@
-"""Kafka client properties of commands: understood as the agent does, errors as the command's."""
+"""Kafka client properties of commands: read as by the agent, with errors of the command line."""
 
 import ssl
 from pathlib import Path
@@ -34,7 +34,7 @@ def cluster(tmp_path: Path, text: str) -> KafkaAccess:
 
 
 def test_one_file_serves_both_clients(tmp_path: Path, authority: Path) -> None:
-    """Each gets its own words; stores have been read before; without a file there is no login."""
+    """Each client gets its own settings; stores become texts; without a file there is no login."""
     brokers = cluster(tmp_path, f"{SASL}ssl.truststore.location={authority}\nclient.id=other\n")
     assert brokers.librdkafka() == {
         "bootstrap.servers": "a:1, b:2,",
@@ -75,7 +75,7 @@ def test_one_file_serves_both_clients(tmp_path: Path, authority: Path) -> None:
     ),
 )
 def test_bad_properties_fail(run: Run, tmp_path: Path, text: str, message: str, hint: str) -> None:
-    """Exit 2 before any broker is asked, with the key and what to do."""
+    """The exit code is 2 before any broker is asked; the error has the key and a hint."""
     file = tmp_path / "client.properties"
     file.write_text(text)
     outcome = run(
@@ -88,7 +88,7 @@ def test_bad_properties_fail(run: Run, tmp_path: Path, text: str, message: str, 
 
 
 def test_properties_without_effect_are_reported(run: Run, tmp_path: Path) -> None:
-    """A key of security that is misspelt would else be looked for elsewhere."""
+    """A warning names misspelt security keys, and no keys of other clients."""
     file = tmp_path / "client.properties"
     file.write_text("sasl.mechansim=PLAIN\nmax.poll.records=5\n")
     outcome = run(
@@ -99,7 +99,7 @@ def test_properties_without_effect_are_reported(run: Run, tmp_path: Path) -> Non
 
 
 def test_a_source_of_tokens_that_cannot_be_used_is_a_wrong_use(tmp_path: Path) -> None:
-    """For both clients, with the reason."""
+    """The error has the reason, for both clients."""
     brokers = cluster(
         tmp_path,
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\n"

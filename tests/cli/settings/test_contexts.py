@@ -20,7 +20,7 @@ def user_file(environ: dict[str, str]) -> Path:
 
 
 def test_a_contexts_whole_life(run: Run, url: str, environ: dict[str, str]) -> None:
-    """The file is private, and the chosen context is in force; a renamed one stays as it was."""
+    """The file is private; `--use` makes a context current, and a renamed one stays current."""
     run("context", "set", "prod", "--url", url, "--username", "ops", "--use", address=None, code=0)
     path = user_file(environ)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -41,14 +41,14 @@ def test_a_contexts_whole_life(run: Run, url: str, environ: dict[str, str]) -> N
 
 @cases("wrong", ["--timeout", "soon"], ["--url", "http://host:port"], ["--url", ""])
 def test_bad_values_are_not_stored(run: Run, environ: dict[str, str], wrong: list[str]) -> None:
-    """Exit 2 and no file."""
+    """The command exits with 2 and writes no file."""
     arguments = ["--url", "http://host:8083", *wrong] if "--timeout" in wrong else wrong
     assert run("context", "set", "prod", *arguments, address=None).code == 2
     assert not user_file(environ).exists()
 
 
 def test_a_flag_overrides_the_context_for_one_command(run: Run, url: str) -> None:
-    """The context's own address is dead, the flag's works; an unknown context has near ones."""
+    """`--url` wins over the context; for an unknown context a similar name is proposed."""
     run("context", "set", "dead", "--url", "http://127.0.0.1:9", "--use", address=None)
     assert run("connectors", "list", address=None).code == 7
     assert run("connectors", "list", "--url", url, address=None).code == 0
@@ -58,7 +58,7 @@ def test_a_flag_overrides_the_context_for_one_command(run: Run, url: str) -> Non
 
 
 def test_secrets_in_public_files_are_refused(run: Run, url: str, environ: dict[str, str]) -> None:
-    """The message says which file and how to mend it."""
+    """The message names the command that corrects the file's mode."""
     path = user_file(environ)
     path.parent.mkdir(parents=True)
     path.write_text(f'current = "p"\n[contexts.p]\nurls = ["{url}"]\npassword = "s3cret"\n')
@@ -69,7 +69,7 @@ def test_secrets_in_public_files_are_refused(run: Run, url: str, environ: dict[s
 
 
 def test_secrets_are_described_and_never_shown(run: Run, environ: dict[str, str]) -> None:
-    """`context show` and `config view` tell where a secret comes from."""
+    """`context show` and `config view` show the origin of a secret, never its value."""
     run(
         "context", "set", "p", "--url", "http://u:pw@h:1", "--password", "s3cret", "--use",
         address=None,
@@ -82,7 +82,7 @@ def test_secrets_are_described_and_never_shown(run: Run, environ: dict[str, str]
 
 
 def test_the_context_in_force_is_shown_without_a_name(run: Run) -> None:
-    """That of --context wins over the current one; without any, exit 3."""
+    """`--context` wins over the current context; without any the exit code is 3."""
     assert run("context", "show", address=None).code == 3
     for name in ("other", "p"):
         run("context", "set", name, "--url", f"http://{name}:1", "--use", address=None)
@@ -92,7 +92,7 @@ def test_the_context_in_force_is_shown_without_a_name(run: Run) -> None:
 
 
 def test_importing_does_not_overwrite_unasked(run: Run, url: str, tmp_path: Path) -> None:
-    """A context of the same name needs --force."""
+    """A context of the same name is replaced only with --force."""
     run("context", "set", "p", "--url", url, address=None)
     other = tmp_path / "other.toml"
     other.write_text('[contexts.p]\nurls = ["http://other:1"]\n')
@@ -104,13 +104,13 @@ def test_importing_does_not_overwrite_unasked(run: Run, url: str, tmp_path: Path
 def test_a_context_holds_what_java_workers_do_not_report(
     run: Run, url: str, environ: dict[str, str], tmp_path: Path
 ) -> None:
-    """Group, offsets topic and inventory; relative files begin where the command was typed."""
+    """Group, offsets topic and inventory are stored, as a path from the working directory."""
     known = ("--group", "connect", "--offsets-topic", "offsets", "--inventory", "all.toml")
     assert run("context", "set", "java", "--url", url, *known, "--use", address=None).code == 0
     shown = json.loads(run("context", "show", "java", "-o", "json", address=None).out)
     assert (shown["group"], shown["offsets_topic"]) == ("connect", "offsets")
     assert shown["inventory"] == str(tmp_path / "work" / "all.toml")
-    # What needs them takes them: the inventory is not there yet.
+    # `upgrade` takes the stored inventory, which does not exist yet.
     outcome = run("upgrade", "--phase", "preparing", address=None)
     assert (outcome.code, f"{shown['inventory']}: cannot be read" in outcome.err) == (2, True)
     assert run("context", "set", "java", "--inventory", "", address=None).code == 0
@@ -118,7 +118,7 @@ def test_a_context_holds_what_java_workers_do_not_report(
 
 
 def test_the_group_of_a_context_answers_for_java_workers(url: str, environ: dict[str, str]) -> None:
-    """An option goes before it; without either the hint names both."""
+    """An option wins over the context's group; without either the hint names both."""
     from pyconnect_cli.acting.workers import connect_cluster
     from pyconnect_cli.offsets.orphans import worker_topics_of
     from pyconnect_cli.transactions.find import asked_cluster
@@ -137,7 +137,7 @@ def test_the_group_of_a_context_answers_for_java_workers(url: str, environ: dict
 
 
 def test_any_worker_of_an_inventory_is_a_way_in(url: str, environ: dict[str, str]) -> None:
-    """The default address is not asked then; one that was given is asked first."""
+    """An address that was given is asked first; the default address is not asked."""
     dead = "http://127.0.0.1:9"
     unnamed = Session(environ)
     unnamed.also_reach([dead, url])

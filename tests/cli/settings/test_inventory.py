@@ -1,4 +1,4 @@
-"""The inventory file: workers, addresses, commands; what is wrong is refused by name."""
+"""The inventory file: workers, addresses, commands; faults are refused by name."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def read(directory: Path, text: str) -> Inventory:
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:
-    """A worker's own commands stand beside the common ones; places are filled in."""
+    """A worker's own commands replace the common ones; `{…}` places are filled in."""
     inventory = read(tmp_path, TEXT)
     assert (inventory.group, inventory.offsets_topic) == ("g", "o")
     beside = str(tmp_path / "java.properties")
@@ -54,7 +54,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
 
 
 def test_stop_and_start_make_a_restart(tmp_path: Path) -> None:
-    """One of them alone does not; a missing inventory is named by its path."""
+    """One of the two commands does not suffice; a missing inventory is named by its path."""
     inventory = read(tmp_path, '[commands]\nconfigure=["c"]\nstop=["a"]\nstart=["b"]\n')
     assert inventory.common.restart_names == ("stop", "start")
     assert not read(tmp_path, '[commands]\nconfigure=["c"]\nstop=["a"]\n').common.can_change
@@ -76,6 +76,6 @@ def test_stop_and_start_make_a_restart(tmp_path: Path) -> None:
     ("workers = 1", r"write \[\[workers\]\]"),
 )
 def test_faults_of_the_inventory_are_named(tmp_path: Path, text: str, message: str) -> None:
-    """Before anything is looked at."""
+    """Each fault has a message with the key or the expected form."""
     with pytest.raises(UsageError, match=message):
         read(tmp_path, text)

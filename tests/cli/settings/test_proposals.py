@@ -17,12 +17,12 @@ OPTIONS = [
     ("--bootstrap-server", "--kafka-bootstrap"), ("--command-config", None),
 )  # fmt: skip
 def test_only_a_slip_of_an_option_is_proposed(typed: str, meant: str | None) -> None:
-    """An option that is only similar may do something else; consent is never proposed."""
+    """A merely similar option may do something else; an option of consent is never proposed."""
     assert slip_of(typed, OPTIONS) == meant
 
 
 def test_proposed_commands_carry_how_the_cluster_is_reached() -> None:
-    """Options of this command go to the commands that take them, once, secrets masked."""
+    """A proposed command gets the options that it accepts, each once and with secrets masked."""
     propose = proposer(
         {
             "url": ("http://me:hunter2@a:8083", "b"),
@@ -52,7 +52,7 @@ def test_proposed_commands_carry_how_the_cluster_is_reached() -> None:
 
 
 def test_facts_of_workers_go_to_the_commands_that_take_them() -> None:
-    """They are options of these commands alone."""
+    """Only `acls` and `upgrade` commands get the options of worker facts."""
     arguments = ("upgrade", "--phase", "enabled", "--worker-config", "w 1.properties")
     propose = proposer({}, (*arguments, "--worker-property=sasl.password=x"))
     facts = "--worker-config 'w 1.properties' --worker-property 'sasl.password=********'"

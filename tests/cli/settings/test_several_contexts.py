@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.wire, pytest.mark.usefixtures("contexts")]
 
 @pytest.fixture
 def contexts(run: Run, url: str, us: FakeConnect, us_url: str) -> None:
-    """`eu` has orders and broken, `us` has orders alone."""
+    """Contexts `eu`, with orders and broken, and `us`, with orders only."""
     for name, address in (("eu", url), ("us", us_url), ("dead", "http://127.0.0.1:9")):
         assert run("context", "set", name, "--url", address, address=None).code == 0
 
@@ -34,7 +34,7 @@ def us_url(us: FakeConnect) -> Iterator[str]:
 
 
 def test_a_verb_runs_on_each_context(run: Run, us_url: str) -> None:
-    """In the order given, each result under the name of its context."""
+    """The contexts have the given order, each result below its name."""
     outcome = run("connectors", "list", "--context", "us,eu", address=None, code=0)
     lines = outcome.out.splitlines()
     assert (lines[0], lines[3]) == ("context us:", "context eu:")
@@ -49,7 +49,7 @@ def test_a_verb_runs_on_each_context(run: Run, us_url: str) -> None:
 
 
 def test_a_failed_change_ends_the_run(run: Run, connect: FakeConnect, us: FakeConnect) -> None:
-    """Later changes are not tried and are named; verbs that only read go on."""
+    """A failed change is not tried on later contexts, which are named; reading verbs go on."""
     outcome = run("connectors", "stop", "broken", "--context", "us,eu", address=None)
     assert (outcome.code, connect.connectors["broken"].state) == (8, "RUNNING")
     assert outcome.err.splitlines()[-1] == "warning: not tried: eu"
@@ -61,7 +61,7 @@ def test_a_failed_change_ends_the_run(run: Run, connect: FakeConnect, us: FakeCo
 
 
 def test_an_unknown_context_stops_all(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
-    """Exit 3; a file that holds one result only is refused for several."""
+    """Nothing is changed on any context; a file for one result is refused for several contexts."""
     assert run("connectors", "stop", "orders", "--context", "eu,nosuch", address=None).code == 3
     textfile = ("--textfile", str(tmp_path / "x.prom"))
     words = ("connectors", "stop", "orders", "--context", "eu,us", *textfile)
@@ -70,7 +70,7 @@ def test_an_unknown_context_stops_all(run: Run, connect: FakeConnect, tmp_path: 
 
 
 def test_documents_of_each_context_are_separated(run: Run) -> None:
-    """YAML has a separator; a summary is a line each."""
+    """YAML documents have a separator; each summary is one line."""
     text = run("connectors", "list", "-o", "yaml", "--context", "us,eu", address=None).out
     assert text.count("---\n") == 2
     words = ("connectors", "pause", "orders", "--summary-json", "--context", "us,eu")
@@ -80,5 +80,5 @@ def test_documents_of_each_context_are_separated(run: Run) -> None:
 
 @cases("codes, expected", ([0, 0], 0), ([7, 7], 7), ([0, 7], 8), ([7], 8), ([0, 130], 130))
 def test_the_exit_code_combines_all_runs(codes: list[int], expected: int) -> None:
-    """A code that all agree on keeps its meaning."""
+    """A code is kept if all runs have it."""
     assert combined(codes, 2) == expected

@@ -15,7 +15,7 @@ from tests.cli.top.shown import ShownCluster, busy_cluster
 IMAGES = Path(__file__).resolve().parents[3] / "docs" / "images"
 SIZE = (120, 13)
 FONT = "DejaVu Sans Mono, Menlo, Consolas, monospace"
-"""In place of a font that the library would have each reader fetch from a foreign site."""
+"""A local font, because the library's default would be fetched from a foreign site."""
 
 
 async def _draw() -> None:

@@ -1,4 +1,4 @@
-"""A cluster for the live view that is in no process: looks and verbs as a test gives them."""
+"""A cluster for the live view without processes: looks and verbs come from the test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.cli.overview.worlds import agent, child, look, positions, view, worke
 
 @dataclass
 class ShownCluster:
-    """Implements `top.commands.Source`. `unreachable`: why looks fail."""
+    """Implements `top.commands.Source`. `unreachable`: the reason why looks fail."""
 
     now: ClusterLook
     title: str = "prod"
@@ -53,7 +53,7 @@ class ShownCluster:
         return 0
 
     def other(self, context: str) -> ShownCluster:
-        """Return the test's other cluster, once it may be reached."""
+        """Return the test's other cluster once `reachable` is set."""
         self.reachable.wait(10)
         if context not in self.others:
             raise Unreachable(f"{context}: its password command failed")
@@ -64,7 +64,7 @@ class ShownCluster:
 
 
 def busy_cluster() -> ClusterLook:
-    """Two agents and a Java worker, with most of what can be shown."""
+    """Return a look at two agents and a Java worker, with values in most columns."""
     return look(
         view("orders", "RUNNING", "RUNNING", "RUNNING", worker="connect-1:8083"),
         view("orders-lake", "RUNNING", "FAILED", kind="sink", worker="connect-2:8083"),

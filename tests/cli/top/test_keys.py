@@ -1,4 +1,4 @@
-"""Keys and the command lines that they stand for."""
+"""Keys and their command lines."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from pyconnect_cli.parsing.nouns import find_noun
 from pyconnect_cli.top.state import KEYS, Page, Words, command_line_of
 
 BY_KEY = {key.key: key for key in KEYS}
-# Served by workers that keep log lines; the view says so where the verb does not exist.
+# Verbs that may be missing; the view then reports it.
 LATER = {("connectors", "logs")}
 
 
@@ -17,7 +17,7 @@ def words(key: str, page: Page, *rows: str) -> Words | None:
 
 
 def test_keys_of_connectors() -> None:
-    """Marked rows are one batch."""
+    """Each key has its verb; several rows are arguments of one command."""
     page = Page.CONNECTORS
     assert words("p", page, "a", "b") == ("connectors", "pause", "a", "b")
     assert words("u", page, "a") == ("connectors", "resume", "a")
@@ -29,7 +29,7 @@ def test_keys_of_connectors() -> None:
 
 
 def test_keys_act_on_the_connector_of_each_task_once() -> None:
-    """Another page's key does nothing; a name like an option follows two hyphens."""
+    """Keys of other pages do nothing; a name that looks like an option follows `--`."""
     page = Page.TASKS
     assert words("r", page, "a/0", "a/1") == ("tasks", "restart", "a/0", "a/1")
     assert words("ctrl+k", page, "a/0") == ("tasks", "kill", "a/0")
@@ -44,7 +44,7 @@ def test_keys_act_on_the_connector_of_each_task_once() -> None:
 
 @pytest.mark.parametrize("key", [key.key for key in KEYS])
 def test_every_key_is_a_verb_that_exists_and_says_whether_it_changes(key: str) -> None:
-    """Each verb that changes something has a plan to show."""
+    """A key has `changes` if its verb has --dry-run."""
     found = BY_KEY[key]
     for page in found.pages:
         action = command_line_of(found, page, ["a/0" if page is Page.TASKS else "a"])

@@ -1,4 +1,4 @@
-"""The user's place in the live view, and the memory between looks."""
+"""The user's place in the live view, and the state kept between looks."""
 
 from pyconnect_cli.overview.rows import ClusterLook
 from pyconnect_cli.top.state import Page, Place, State, matches
@@ -6,7 +6,7 @@ from tests.cli.overview.worlds import agent, child, look, positions, view
 
 
 def test_enter_leads_to_the_tasks_and_escape_back_to_the_row() -> None:
-    """Of a connector or of a worker; the page before is as it was left."""
+    """Enter works on a connector or worker; the previous page has its row again."""
     state = State().entered("orders")
     assert state.place == Place(page=Page.TASKS, connector="orders")
     assert state.went_back().place == Place(row="orders")
@@ -15,7 +15,7 @@ def test_enter_leads_to_the_tasks_and_escape_back_to_the_row() -> None:
 
 
 def test_escape_takes_one_thing_away_at_a_time() -> None:
-    """Marks, filter, page: what was done last is undone first."""
+    """Escape removes the marks first, then the filter, then the page."""
     state = State().commanded("tasks").filtered("orders").toggled("orders/0")
     state = state.went_back()
     assert (state.marked, state.place.pattern) == (frozenset(), "orders")
@@ -27,7 +27,7 @@ def test_escape_takes_one_thing_away_at_a_time() -> None:
 
 
 def test_words_of_the_prompt() -> None:
-    """A page's name or first letter, in any case; an unknown one keeps the page; q leaves."""
+    """A name or first letter of a page, in any case, opens it; an unknown word keeps the page."""
     pages = {"c": Page.CONNECTORS, "Tasks": Page.TASKS, " workers ": Page.WORKERS}
     assert {word: State().commanded(word).place.page for word in pages} == pages
     state = State().commanded("conectors")
@@ -39,7 +39,7 @@ def test_words_of_the_prompt() -> None:
 
 
 def test_a_filter_is_a_regular_expression_or_text() -> None:
-    """Text that is not an expression is searched for literally; ! inverts the filter."""
+    """Text that is not a valid expression is searched literally; `!` inverts the filter."""
     assert matches("ord.rs", "ORDERS")
     assert matches("", "anything")
     assert matches("!", "anything")
@@ -49,7 +49,7 @@ def test_a_filter_is_a_regular_expression_or_text() -> None:
 
 
 def test_sorting_turns_round_and_marks_end() -> None:
-    """Another column starts in its first direction; an action or a page ends marks."""
+    """Another column starts in its first direction; an action or another page removes the marks."""
     assert State().sorted_by("LAG").sorted_by("LAG").descending
     state = State().sorted_by("LAG").sorted_by("LAG").sorted_by("NAME")
     assert (state.sort, state.descending) == ("NAME", False)
@@ -59,7 +59,7 @@ def test_sorting_turns_round_and_marks_end() -> None:
 
 
 def test_a_process_that_was_replaced_counts_as_a_restart() -> None:
-    """One that is gone for a while and comes back with another pid does too; a new one does not."""
+    """A new pid of the same task counts, also after a look without the process."""
 
     def seen(pid: int | None) -> ClusterLook:
         return look(view("a"), workers=[agent(children=[child("a", 0, pid=pid)])])
@@ -70,7 +70,7 @@ def test_a_process_that_was_replaced_counts_as_a_restart() -> None:
 
 
 def test_looks_keep_positions_and_the_last_success() -> None:
-    """Rates of commits span the looks that have positions; a failure has its reason."""
+    """Positions stay when a look has none, for rates between looks; a failure keeps both."""
     first, second = positions(1, s=[(0, 9)]), positions(6, s=[(5, 9)])
     state = (
         State()

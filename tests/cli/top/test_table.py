@@ -1,4 +1,4 @@
-"""Rows, columns and their fit into a terminal."""
+"""Rows, columns and their width in a terminal."""
 
 from dataclasses import replace
 
@@ -38,7 +38,7 @@ def column(shown: Table, title: str) -> list[str]:
 
 
 def test_rows_are_sorted_by_failure_name_or_number() -> None:
-    """Failed ones first, then names; largest numbers first, unknown ones last."""
+    """Failed rows are first, then names; numbers start with the largest, unknown ones are last."""
     assert names(drawn(busy())) == ["orders-lake", "clicks", "inventory", "invoices", "orders"]
     assert column(drawn(busy()), "CAUSE")[0] == "IllegalStateException: disk full"
     assert names(drawn(busy().sorted_by("REC/S")))[:2] == ["orders", "orders-lake"]
@@ -50,7 +50,7 @@ def test_rows_are_sorted_by_failure_name_or_number() -> None:
 
 
 def test_tasks_are_of_the_connector_or_worker_that_was_entered() -> None:
-    """Without either, of all."""
+    """The page has the tasks of the connector or worker that was entered, or else all tasks."""
     assert names(drawn(busy().entered("orders"))) == ["orders/0", "orders/1", "orders/2"]
     expected = ["orders-lake/1", "orders-lake/0"]
     assert names(drawn(busy().commanded("w").entered("connect-2:8083"))) == expected
@@ -58,7 +58,7 @@ def test_tasks_are_of_the_connector_or_worker_that_was_entered() -> None:
 
 
 def test_restarts_are_those_that_the_agent_counts_or_the_view_has_seen() -> None:
-    """Of a connector and its tasks together; whatever restarted them."""
+    """A worker's own count of restarts wins over the number of pids seen."""
 
     def restarts(total: int | None, *pids: int) -> list[str]:
         state = State()
@@ -76,7 +76,7 @@ def test_restarts_are_those_that_the_agent_counts_or_the_view_has_seen() -> None
 
 
 def test_a_filter_looks_at_every_column_and_marks_show() -> None:
-    """Also at columns without room; the title counts, the name has room for a mark."""
+    """Columns that are not shown count for the filter; the title has the number of rows."""
     shown = drawn(busy().filtered("connect-1"), width=60)
     assert names(shown) == ["clicks", "orders"]
     assert shown.title == "connectors (2 of 5) /connect-1"
@@ -87,7 +87,7 @@ def test_a_filter_looks_at_every_column_and_marks_show() -> None:
 @pytest.mark.parametrize("page", list(Page))
 @cases("width", 50, 60, 80, 120, 200)
 def test_a_page_fits_its_terminal(page: Page, width: int) -> None:
-    """Spare columns go first; cells are never wider than their column."""
+    """Spare columns are left out first; no cell is wider than its column."""
     shown = drawn(busy().commanded(page.value), width=width)
     assert sum(head.width for head in shown.heads) + len(GAP) * (len(shown.heads) - 1) <= width
     for line in shown.lines:
@@ -96,7 +96,7 @@ def test_a_page_fits_its_terminal(page: Page, width: int) -> None:
 
 
 def test_eighty_columns_hold_what_matters() -> None:
-    """State, rate, lag, memory and cause; names cannot move the cursor."""
+    """At 80 columns state, rate, lag, memory and cause are shown; names are escaped."""
     titles = [head.key for head in drawn(busy(), width=78).heads]
     assert titles == ["NAME", "STATE", "TASKS", "REC/S", "LAG", "MEMORY", "CAUSE"]
     state = State().looked(look(view("a\x1b[2Jb", "RUNNING")))
@@ -111,12 +111,12 @@ def test_eighty_columns_hold_what_matters() -> None:
     (12_345.0, "12.3k"), (999_400.0, "999k"), (1_234_567.0, "1.2M"),
 )  # fmt: skip
 def test_a_rate_has_three_digits(rate: float | None, text: str) -> None:
-    """The size of the rate does not matter."""
+    """The text has three digits for small and large rates."""
     assert rate_text(rate) == text
 
 
 def test_the_summary_counts_states_and_names_what_failed() -> None:
-    """Before the first look it says that there is none yet."""
+    """Before the first look the summary says `looking…`."""
     first, second = summary(State().looked(busy_cluster()), "prod")
     expected = "prod  3 of 3 workers healthy  exactly once: enabled  lag: 48,300"
     assert "".join(text for text, _ in first) == expected
@@ -127,7 +127,7 @@ def test_the_summary_counts_states_and_names_what_failed() -> None:
 
 @pytest.mark.parametrize("page", list(Page))
 def test_the_texts_around_the_table_fit_80_columns(page: Page) -> None:
-    """The line of keys takes as many as fit; help has a line for each key that sorts."""
+    """The line of keys has as many as fit; help has a line for each sorting key."""
     assert len(hints(page, 78)) <= 78
     lines = help_lines(page)
     assert max(map(len, lines)) <= 80
@@ -136,7 +136,7 @@ def test_the_texts_around_the_table_fit_80_columns(page: Page) -> None:
 
 
 def test_unfilled_columns_take_no_room_and_silent_workers_are_marked() -> None:
-    """The cause gets the width; states are the last ones that the worker wrote."""
+    """Columns without values leave their room to the cause; the state of silent workers is old."""
     java = look(view("orders", "RUNNING", "FAILED"), workers=[worker()])
     state = State().looked(java)
     heads = [head.text.strip() for head in table(state, width=100, now_ms=0).heads]

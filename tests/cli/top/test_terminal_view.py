@@ -1,4 +1,4 @@
-"""`pyconnect top` in a real terminal, tmux's: what a person sees, and what is left afterwards."""
+"""`pyconnect top` in a real terminal (tmux): what it shows, and that it leaves no trace."""
 
 import os
 import shlex
@@ -22,7 +22,7 @@ CLI = Path(__file__).resolve().parents[3] / "cli"
 
 
 class Terminal:
-    """A terminal of tmux's, on a server of its own."""
+    """A terminal of tmux, on a server of its own."""
 
     def __init__(self, directory: Path) -> None:
         tmux = shutil.which("tmux")
@@ -32,13 +32,13 @@ class Terminal:
         self._command = [tmux, "-S", str(socket), "-f", "/dev/null"]
 
     def start(self, command: str, width: int, height: int = 24) -> None:
-        """Run a command in the terminal; the shell below it stays."""
+        """Run a command in a shell of the terminal."""
         size = ("-x", str(width), "-y", str(height))
         self._tmux("new-session", "-d", *size, "env PS1='$ ' sh")
         self.keys(command, "Enter")
 
     def keys(self, *keys: str) -> None:
-        """Press keys, by tmux's names, or type text."""
+        """Press keys, by their tmux names, or type a text."""
         self._tmux("send-keys", *keys)
 
     def resize(self, width: int) -> None:
@@ -73,7 +73,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 def test_the_editor_gets_the_terminal_and_gives_it_back(
     terminal: Terminal, url: str, environ: dict[str, str], connect: FakeConnect
 ) -> None:
-    """`e` edits the connector under the cursor; the view goes on with the new state."""
+    """`e` edits the connector under the cursor; the view continues with the new state."""
     environ["EDITOR"] = "sed -i s/FileSink/OtherSink/"
     terminal.start(top_command(url, environ), 100)
     terminal.shows("1/2, 1 FAILED")
@@ -104,7 +104,7 @@ def top_command(url: str | None, environ: dict[str, str]) -> str:
 def test_a_cluster_is_watched_and_operated(
     terminal: Terminal, url: str, environ: dict[str, str], connect: FakeConnect, width: int
 ) -> None:
-    """States, causes, tasks, a plan with its question, the change; then the shell is back."""
+    """States, causes, tasks and plans are shown; y makes the change, and q returns to the shell."""
     terminal.start(top_command(url, environ), width)
     terminal.shows("broken")
     terminal.shows("1/2, 1 FAILED")
@@ -122,7 +122,7 @@ def test_a_cluster_is_watched_and_operated(
     terminal.shows("tasks of")
     terminal.keys("d")
     terminal.shows("pyconnect tasks describe")
-    # A key right behind an escape would be one with alt.
+    # A key right after escape would become alt with that key.
     terminal.keys("Escape")
     terminal.shows("tasks of")
     terminal.keys(":", "q", "Enter")
@@ -133,7 +133,7 @@ def test_a_cluster_is_watched_and_operated(
 def test_the_cluster_of_another_context_is_watched(
     terminal: Terminal, run: Run, url: str, environ: dict[str, str]
 ) -> None:
-    """`:ctx` lists the contexts and enter leads there; `:ctx NAME` leads back."""
+    """`:ctx` and enter, or `:ctx NAME`, change the cluster."""
     elsewhere = FakeConnect(connectors={"far": FakeConnector(config={"name": "far"})})
     with serve(elsewhere) as other_url:
         for name, address in (("here", url), ("there", other_url)):
@@ -153,7 +153,7 @@ def test_the_cluster_of_another_context_is_watched(
 
 
 def test_another_width_is_filled(terminal: Terminal, url: str, environ: dict[str, str]) -> None:
-    """Columns come back as soon as there is room for them; ctrl-c leaves."""
+    """A wider terminal shows further columns; ctrl-c leaves the view."""
     terminal.start(top_command(url, environ), 60)
     terminal.shows("broken")
     assert not any("WORKER" in line for line in terminal.screen)
@@ -166,7 +166,7 @@ def test_another_width_is_filled(terminal: Terminal, url: str, environ: dict[str
 def test_a_signal_gives_the_terminal_back(
     terminal: Terminal, url: str, environ: dict[str, str], tmp_path: Path
 ) -> None:
-    """Exit 130, as of every command."""
+    """The exit code is 130, as for every command."""
     file = tmp_path / "pid"
     command = top_command(url, environ)
     noted = f"echo $$ > {shlex.quote(str(file))}; exec {command.rpartition(';')[0]}"
@@ -179,7 +179,7 @@ def test_a_signal_gives_the_terminal_back(
 
 
 def test_the_view_needs_a_terminal_and_its_extra(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exit 9 with what to use or install, before the cluster is asked."""
+    """Without terminal or extra the exit code is 9 before the cluster is asked, with a hint."""
     outcome = run("top", code=9)
     assert "needs a terminal" in outcome.err
     assert "pyconnect status" in outcome.err
@@ -190,7 +190,7 @@ def test_the_view_needs_a_terminal_and_its_extra(run: Run, monkeypatch: pytest.M
 
 
 def test_no_other_command_imports_the_library(url: str, environ: dict[str, str]) -> None:
-    """It takes half a second: help of `top` does without it too."""
+    """Importing textual takes half a second; even `top --help` does not import it."""
     script = """
 import sys
 from pyconnect_cli.app import app_of, run

@@ -25,7 +25,7 @@ def session(url: str, environ: dict[str, str]) -> Iterator[Session]:
 def test_a_verbs_output_and_errors_are_lines(
     session: Session, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """None reaches the terminal, which belongs to the view; with exit code and hint."""
+    """No output reaches the terminal, which belongs to the view."""
     ended = run_verb(session, ("connectors", "describe", "orders"), width=80)
     assert ended.code == 0
     assert any("org.example.FileSource" in line for line in ended.lines)
@@ -40,7 +40,7 @@ def test_a_verbs_output_and_errors_are_lines(
 def test_a_plan_changes_nothing_and_an_agreed_verb_asks_nothing(
     session: Session, connect: FakeConnect
 ) -> None:
-    """The view has no user at stdin."""
+    """--dry-run changes nothing; `agreed` answers the question, because stdin has no user."""
     planned = run_verb(session, ("connectors", "delete", "--dry-run", "orders"), width=80)
     assert planned.code == 0
     assert planned.lines[0].startswith("would delete orders")
@@ -53,7 +53,7 @@ def test_a_plan_changes_nothing_and_an_agreed_verb_asks_nothing(
 def test_secrets_are_fetched_once(
     url: str, environ: dict[str, str], connect: FakeConnect, tmp_path: Path
 ) -> None:
-    """A password's command is not run again for each key, and every request carries it."""
+    """The password's command runs once for all verbs, and every request has the password."""
     file = tmp_path / "asked"
     session = Session({**environ, "PYCONNECT_URL": url})
     session.given = {"username": "u", "password_command": f"sh -c 'echo x >> {file}; echo p'"}
@@ -68,7 +68,7 @@ def test_secrets_are_fetched_once(
 def test_connectors_of_a_frozen_worker_are_marked_in_the_first_look(
     url: str, environ: dict[str, str], connect: FakeConnect
 ) -> None:
-    """Its address is known from statuses only; it takes connections and never answers."""
+    """Only statuses name the frozen worker, which accepts connections and never answers."""
     with frozen() as hanging:
         connect.worker_id = hanging.removeprefix("http://")
         session = Session({**environ, "PYCONNECT_URL": url, "PYCONNECT_REQUEST_TIMEOUT": "1s"})

@@ -1,4 +1,4 @@
-"""The view on textual's own terminal: keys in, cells and questions out."""
+"""The view on textual's test terminal: keys in, cells and questions out."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -19,12 +19,12 @@ from tests.cli.overview.worlds import look, view
 from tests.cli.top.shown import ShownCluster, busy_cluster
 from tests.support.cases import cases
 
-# An event loop and threads.
+# These tests use an event loop and threads.
 pytestmark = pytest.mark.wire
 
 
 class Stage:
-    """A view with its terminal."""
+    """A running view with its terminal and cluster."""
 
     def __init__(self, top: Top, pilot: Pilot[None], cluster: ShownCluster) -> None:
         self.top = top
@@ -35,7 +35,7 @@ class Stage:
         await self.pilot.press(*keys)
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        """Wait for a condition; fails after ten seconds."""
+        """Wait for a condition; fail after ten seconds."""
         async with asyncio.timeout(10):
             while not holds():
                 await self.pilot.pause(0.01)
@@ -66,7 +66,7 @@ class Stage:
 async def playing(
     cluster: ShownCluster | None = None, width: int = 100, interval_s: float = 3600
 ) -> AsyncIterator[Stage]:
-    """Show a view on a terminal; the first look has come."""
+    """Show a view on a terminal; return after the first look."""
     shown = cluster or ShownCluster(busy_cluster())
     top = Top(shown, interval_s=interval_s)
     async with top.run_test(size=(width, 24)) as pilot:
@@ -76,7 +76,7 @@ async def playing(
 
 
 async def test_the_first_look_fills_the_table() -> None:
-    """The cursor is on the failed task; keys of vi, enter and escape lead down and back."""
+    """The cursor is on the failed connector; G, enter and escape open and leave its tasks."""
     async with playing() as stage:
         assert stage.names == ["orders-lake", "clicks", "inventory", "invoices", "orders"]
         assert "3 of 3 workers healthy" in stage.text
@@ -89,7 +89,7 @@ async def test_the_first_look_fills_the_table() -> None:
 
 
 async def test_the_cursor_stays_on_its_row_when_others_come_and_go() -> None:
-    """By its name, not its number."""
+    """The cursor follows the row's name when the order of rows changes."""
     async with playing() as stage:
         await stage.press("j", "j", "j")
         assert stage.row == "invoices"
@@ -100,7 +100,7 @@ async def test_the_cursor_stays_on_its_row_when_others_come_and_go() -> None:
 
 
 async def test_a_cell_changes_in_place() -> None:
-    """The same rows are not made again."""
+    """If the rows are the same, only changed cells are drawn."""
     async with playing(ShownCluster(look(view("a")))) as stage:
         before = list(stage.table.rows)
         stage.cluster.now = look(view("a", state="PAUSED"))
@@ -110,7 +110,7 @@ async def test_a_cell_changes_in_place() -> None:
 
 
 async def test_the_filter_follows_the_typing_and_ends_with_escape() -> None:
-    """Letters that are keys elsewhere are text in the prompt; another page's key runs no verb."""
+    """Letters in the prompt are text; a key of another page runs no verb."""
     async with playing() as stage:
         await stage.press("slash", "o", "r", "d")
         assert stage.names == ["orders-lake", "orders"]
@@ -123,7 +123,7 @@ async def test_the_filter_follows_the_typing_and_ends_with_escape() -> None:
 
 
 async def test_the_prompt_goes_to_another_page() -> None:
-    """Its first character is part of what is shown, and taking it away closes it; q leaves."""
+    """`:w` opens the workers; deleting the `:` closes the prompt, and `:q` leaves."""
     async with playing() as stage:
         await stage.press("colon", "w", "enter")
         assert stage.top.state.place.page is Page.WORKERS
@@ -135,7 +135,7 @@ async def test_the_prompt_goes_to_another_page() -> None:
 
 
 async def test_a_change_shows_its_plan_and_is_done_only_with_y() -> None:
-    """The plan is the verb's own, run with --dry-run; enter is no agreement."""
+    """The plan is the verb's output with --dry-run; enter and n do not agree."""
     plan = ("connectors", "restart", "--dry-run", "orders-lake")
     cluster = ShownCluster(busy_cluster(), answers={plan: Ended(0, ("would restart orders-lake",))})
 
@@ -155,7 +155,7 @@ async def test_a_change_shows_its_plan_and_is_done_only_with_y() -> None:
 
 
 async def test_marked_rows_are_one_batch() -> None:
-    """In the order of the table; the marks go with the action."""
+    """Marked rows have the order of the table; the action removes the marks."""
     async with playing() as stage:
         await stage.press("G", "space", "k", "space", "p")
         await stage.screen(AskScreen, "pyconnect connectors pause")
@@ -165,7 +165,7 @@ async def test_marked_rows_are_one_batch() -> None:
 
 
 async def test_a_failed_plan_asks_no_question() -> None:
-    """The refusal is shown instead."""
+    """The error of the plan is shown instead of a question."""
     words = ("tasks", "kill", "--dry-run", "orders-lake/1")
     cluster = ShownCluster(busy_cluster(), answers={words: Ended(9, ("error: a Java worker",))})
 
@@ -177,7 +177,7 @@ async def test_a_failed_plan_asks_no_question() -> None:
 
 
 async def test_a_failed_change_shows_all_that_the_verb_printed() -> None:
-    """Its error and its hint."""
+    """The user sees the error and the hint."""
     act = ("connectors", "stop", "orders-lake")
     cluster = ShownCluster(busy_cluster(), answers={act: Ended(6, ("error: busy", "hint: wait"))})
 
@@ -189,7 +189,7 @@ async def test_a_failed_change_shows_all_that_the_verb_printed() -> None:
 
 
 async def test_texts_are_read_again_on_demand() -> None:
-    """Describe, offsets, stacks: what the verb prints now."""
+    """`r` runs the verb again; other keys do nothing on a text."""
     async with playing() as stage:
         await stage.press("d")
         await stage.screen(TextScreen, "connectors describe orders-lake")
@@ -201,7 +201,7 @@ async def test_texts_are_read_again_on_demand() -> None:
 
 
 async def test_shifted_letters_sort() -> None:
-    """The column shows the order; help lists the keys that move, act and sort."""
+    """The same letter reverses the order; the help page lists all keys."""
     async with playing() as stage:
         await stage.press("R")
         assert stage.names[0] == "orders"
@@ -213,7 +213,7 @@ async def test_shifted_letters_sort() -> None:
 
 
 async def test_a_silent_cluster_stays_on_the_screen_with_its_reason() -> None:
-    """Until it answers; without a first answer the reason stands for the table."""
+    """The last look stays with the reason of the failure; without a look it is alone."""
     async with playing() as stage:
         stage.cluster.unreachable = "no worker answered"
         stage.top._look()
@@ -225,7 +225,7 @@ async def test_a_silent_cluster_stays_on_the_screen_with_its_reason() -> None:
 
 @cases("width", 60, 80, 120)
 async def test_the_table_fits_its_terminal(width: int) -> None:
-    """The table needs no scrolling to the side."""
+    """The table does not scroll sideways."""
     async with playing(width=width) as stage:
         assert stage.table.virtual_size.width <= width
         assert stage.table.max_scroll_x == 0
@@ -238,7 +238,7 @@ CONTEXTS = tuple(
 
 
 async def test_another_context_is_watched() -> None:
-    """From the list by enter, or by name; rows, marks and lag of the first cluster go."""
+    """A context is chosen by enter in the list or by name; nothing of the first cluster is kept."""
     other = ShownCluster(look(view("elsewhere")), title="test", contexts=CONTEXTS)
     cluster = ShownCluster(busy_cluster(), contexts=CONTEXTS, others={"test": other})
     other.others = {"prod": cluster}
@@ -256,7 +256,7 @@ async def test_another_context_is_watched() -> None:
 
 
 async def test_the_page_of_contexts_is_the_fleet() -> None:
-    """Clusters with faults come first, with their causes; enter leads to one of them."""
+    """Clusters with faults come first, with their causes; enter opens one."""
     silent = ClusterRow(name="test", silence="no answer within 5s")
     other = ShownCluster(look(view("elsewhere")), title="test", contexts=CONTEXTS)
     cluster = ShownCluster(busy_cluster(), contexts=CONTEXTS, others={"test": other})
@@ -277,7 +277,7 @@ async def test_the_page_of_contexts_is_the_fleet() -> None:
     ("tset", "context `tset` is not defined; did you mean `test`?"),
 )
 async def test_a_context_that_cannot_be_used_leaves_the_cluster(typed: str, message: str) -> None:
-    """The message says why."""
+    """The view stays on its cluster and shows the reason."""
     cluster = ShownCluster(busy_cluster(), contexts=CONTEXTS)
 
     async with playing(cluster) as stage:
@@ -288,7 +288,7 @@ async def test_a_context_that_cannot_be_used_leaves_the_cluster(typed: str, mess
 
 
 async def test_a_log_is_followed_until_that_is_switched_off() -> None:
-    """New lines come by themselves, and the end stays in sight."""
+    """New lines appear without a key, and the end stays visible; `s` stops that."""
     words = ("connectors", "logs", "--tail", "500", "orders-lake")
     lines = tuple(f"line {number}" for number in range(100))
     cluster = ShownCluster(busy_cluster(), answers={words: Ended(0, lines)})
@@ -311,7 +311,7 @@ async def test_a_log_is_followed_until_that_is_switched_off() -> None:
 
 
 async def test_a_question_goes_with_the_cluster_that_it_is_about() -> None:
-    """An answer must not reach the cluster that is shown next."""
+    """The question is closed with its cluster, so y does not reach the next one."""
     other = ShownCluster(look(view("elsewhere")), title="test", contexts=CONTEXTS)
     cluster = ShownCluster(busy_cluster(), contexts=CONTEXTS, others={"test": other})
     cluster.reachable.clear()
@@ -327,7 +327,7 @@ async def test_a_question_goes_with_the_cluster_that_it_is_about() -> None:
 
 
 async def test_lines_of_a_log_are_filtered_as_rows_are() -> None:
-    """New lines too; escape removes the filter first, and leaves the log then."""
+    """The filter applies to new lines; escape removes the filter first, then closes the log."""
     words = ("connectors", "logs", "--tail", "500", "orders-lake")
     lines = ("INFO began", "\x1b[31mERROR failed\x1b[0m")
     cluster = ShownCluster(busy_cluster(), answers={words: Ended(0, lines)})
@@ -360,7 +360,7 @@ async def test_lines_of_a_log_are_filtered_as_rows_are() -> None:
     ids=lambda value: value.key if isinstance(value, Key) else value.value,
 )
 async def test_each_key_of_a_verb_runs_its_command_line(key: Key, page: Page) -> None:
-    """The plan first where it changes something; a verb that needs the terminal cannot have it."""
+    """A changing verb shows its plan first; a verb that needs the terminal cannot run here."""
     async with playing() as stage:
         await stage.press("colon", *page.value, "enter")
         await stage.until(lambda: stage.top.state.place.page is page and bool(stage.names))
@@ -379,7 +379,7 @@ async def test_each_key_of_a_verb_runs_its_command_line(key: Key, page: Page) ->
     [(page, letter, title) for page in Page for letter, title in sort_columns(page).items()],
 )
 async def test_each_key_that_sorts_sorts(page: Page, letter: str, title: str) -> None:
-    """By the column that the help names."""
+    """Each letter sorts by the column that the help names."""
     async with playing() as stage:
         await stage.press("colon", *page.value, "enter")
         await stage.until(lambda: stage.top.state.place.page is page)
@@ -405,7 +405,7 @@ MOVES: dict[str, tuple[Sequence[str], Callable[[Stage], bool]]] = {
 
 @pytest.mark.parametrize("shown", [shown for shown, _ in NAVIGATION])
 async def test_each_key_that_moves_moves(shown: str) -> None:
-    """The keys of the help's first section."""
+    """Each key of the first section of the help page moves the view."""
     keys, moved = MOVES[shown]
     other = ShownCluster(look(view("elsewhere")), title="test", contexts=CONTEXTS)
     cluster = ShownCluster(busy_cluster(), contexts=CONTEXTS, others={"test": other})

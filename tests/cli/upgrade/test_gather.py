@@ -27,7 +27,7 @@ def test_a_topic_of_connect(
     problem: str,
     warning: str,
 ) -> None:
-    """Problems refuse; that a broker may not be away is only told, and not where there is one."""
+    """A wrong setting is a problem; min.insync.replicas equal to several replicas is a warning."""
     problems, warnings = topic_findings(
         "t", single=single, replicas=replicas, policy=policy, least_in_sync=least
     )
@@ -45,7 +45,7 @@ def test_a_topic_of_connect(
 def test_a_principal_without_bindings_may_be_a_super_user(
     super_users: frozenset[str], only_listed: bool, blocked: bool, doubtful: bool
 ) -> None:
-    """The file of a worker must not turn what is not known into a missing ACL."""
+    """A principal without bindings may be a super user, so its grants count as unknown."""
     evidence = Evidence(bindings={"": ()}, super_users=super_users)
     report = check(ClusterFacts(workers=(WORKER,)), Phase.PREPARING, evidence)
     blockers, unknown = acl_doubts(report, only_listed=only_listed)

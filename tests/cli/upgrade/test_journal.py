@@ -1,4 +1,4 @@
-"""The journal: what was written is read again, also after a kill in the middle of a line."""
+"""The journal returns the entries that were written, also after a kill within a line."""
 
 import os
 from dataclasses import replace
@@ -42,7 +42,7 @@ def journal(tmp_path: Path) -> Journal:
 
 
 def test_a_line_cut_off_by_a_kill_is_left_out(journal: Journal) -> None:
-    """And the next entry is a line of its own."""
+    """A line that a kill cut off is ignored, and the next entry begins a new line."""
     with journal.lock():
         journal.append(STARTED)
         whole = journal.path.read_bytes()
@@ -52,13 +52,13 @@ def test_a_line_cut_off_by_a_kill_is_left_out(journal: Journal) -> None:
             journal.path.write_bytes(whole + added[:cut])
             journal.append(Finished())
             entries = entries_of(journal.path, Entry)
-            # All but its line's end was written: that entry counts.
+            # Without its line end the entry is whole: it counts.
             between = [ENTRIES[2]] if cut == len(added) - 1 else []
             assert entries == [STARTED, *between, Finished()], cut
 
 
 def test_one_run_at_a_time_on_a_host(journal: Journal) -> None:
-    """The second is exit 6 at once; the lock ends with its holder."""
+    """A second run on the host is exit 6 at once, until the first one ends."""
     other = Journal(journal.path.parent, "k", "group/one")
     with journal.lock(), pytest.raises(Conflict), other.lock():
         pass
@@ -67,7 +67,7 @@ def test_one_run_at_a_time_on_a_host(journal: Journal) -> None:
 
 
 def test_every_entry_is_read_as_it_was_written(journal: Journal) -> None:
-    """With all its members, by its owner alone; without a journal there is no run."""
+    """All entries are read as they were written, and only their owner may read the file."""
     assert journal.run() is None
     with journal.lock():
         for entry in ENTRIES:
@@ -86,7 +86,7 @@ def test_every_entry_is_read_as_it_was_written(journal: Journal) -> None:
     '{"entry": "StepStarted", "at": "now", "url": "u", "phase": "beyond", "instance": null}',
 )
 def test_an_unreadable_journal_is_named_and_hides_no_other(journal: Journal, line: str) -> None:
-    """It is neither taken for another state nor for none; runs of other clusters are shown."""
+    """An unknown entry makes a journal unreadable; other journals are still read."""
     other = Journal(journal.path.parent, "k", "other")
     for each in (journal, other):
         with each.lock():
@@ -101,7 +101,7 @@ def test_an_unreadable_journal_is_named_and_hides_no_other(journal: Journal, lin
 
 
 def test_texts_keep_unicode_line_separators(journal: Journal) -> None:
-    """An error may hold any character."""
+    """Line separators of Unicode in an error do not split an entry."""
     halted = Halted(reason="one\u2028two\x85three\nfour", hint="h")
     with journal.lock():
         for entry in (STARTED, halted):
@@ -112,7 +112,7 @@ def test_texts_keep_unicode_line_separators(journal: Journal) -> None:
 
 
 def test_the_last_run_of_each_journal_is_found(journal: Journal) -> None:
-    """Of all clusters; none where there is no directory yet."""
+    """The last run of every journal is found; without a directory there are none."""
     assert last_runs(journal.path.parent) == ([], [])
     for each in (journal, Journal(journal.path.parent, "k", "other")):
         with each.lock():
@@ -125,7 +125,7 @@ def test_the_last_run_of_each_journal_is_found(journal: Journal) -> None:
 
 
 def test_the_group_of_an_unfinished_run_is_that_of_the_same_kafka_cluster(tmp_path: Path) -> None:
-    """A journal of a cluster that stood at these addresses before says nothing about this one."""
+    """An unfinished run on another Kafka cluster is ignored, although the address is the same."""
     directory = tmp_path / "upgrades"
     journal = Journal(directory, "k", "g")
     with journal.lock():
@@ -140,7 +140,7 @@ def test_the_group_of_an_unfinished_run_is_that_of_the_same_kafka_cluster(tmp_pa
 def test_an_entry_that_the_disk_took_only_in_part_is_not_written(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A full disk takes the beginning without an error; the run must not go on as if it were."""
+    """An entry that a full disk takes only in part is an error and does not count."""
     with journal.lock():
         journal.append(STARTED)
         whole = os.write

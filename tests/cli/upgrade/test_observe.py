@@ -1,4 +1,4 @@
-"""The meaning of a Java worker's answers."""
+"""The meaning of a Java worker's answers to a request to fence."""
 
 from pyconnect_cli.upgrade.observe import PROBE, fences
 from tests.support.cases import cases
@@ -15,5 +15,5 @@ from tests.support.cases import cases
     (403, "Forbidden", None),
 )
 def test_fencing_shows_by_its_refusals(status: int, message: str, *, present: bool | None) -> None:
-    """A router's 404 is no resource's; a filter before it hides both."""
+    """A 404 of the router shows that fencing is missing; 401 and 403 show nothing."""
     assert fences(status, message) is present

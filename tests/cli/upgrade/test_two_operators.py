@@ -1,4 +1,4 @@
-"""Two operators at once: the plan of the second is of a cluster that the first has changed."""
+"""Two operators at once: the second one's plan is for a cluster that the first has changed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,7 +49,7 @@ def journal(environ: dict[str, str]) -> Journal:
 
 
 def test_a_run_begun_meanwhile_is_not_abandoned(session: Session, journal: Journal) -> None:
-    """It was killed or halted in the middle of a step, and the shown plan does not know it."""
+    """A plan does not replace a run that began after it was shown."""
     with pytest.raises(Conflict, match="run theirs to enabled was begun meanwhile"):
         commands._carry_out(session, OBSERVER, cast("Any", None), OURS)
     run = journal.run()
@@ -60,7 +60,7 @@ def test_a_run_begun_meanwhile_is_not_abandoned(session: Session, journal: Journ
 def test_a_run_that_another_operator_has_ended_is_not_ended_again(
     session: Session, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The question was asked about an unfinished run; meanwhile it was finished."""
+    """A run that another operator has ended after the question is not ended again."""
     monkeypatch.setattr(commands, "_unfinished", lambda *_: Run(started=THEIRS))
     with journal.lock():
         journal.append(Finished())

@@ -1,4 +1,4 @@
-"""`pyconnect upgrade` before it reaches a cluster: usage, what is missing, status."""
+"""`pyconnect upgrade` before its first request: usage, missing options, status."""
 
 import json
 
@@ -16,7 +16,7 @@ from tests.support.cases import cases
 
 
 def test_a_phase_and_kafka_must_be_named(run: Run) -> None:
-    """Exit 2, also for another word; exit 9 with the option to give."""
+    """Without a phase the command is exit 2, and without brokers exit 9 with the option to give."""
     assert run("upgrade").code == 2
     assert run("upgrade", "--phase", "ready").code == 2
     assert "--kafka-bootstrap" in run("upgrade", "--phase", "preparing", code=9).err
@@ -32,7 +32,7 @@ def test_a_phase_and_kafka_must_be_named(run: Run) -> None:
     (["status"], "status"),
 )
 def test_a_verb_that_is_left_out_is_run(words: list[str], verb: str) -> None:
-    """The value of an option is not a verb."""
+    """Without a verb the verb is `run`; the value of an option is not taken as a verb."""
     noun = find_noun("upgrade")
     assert noun is not None
     command = load_noun(noun)
@@ -42,12 +42,12 @@ def test_a_verb_that_is_left_out_is_run(words: list[str], verb: str) -> None:
 
 @cases("option", "--hard", "--direct")
 def test_ways_down_go_down(run: Run, option: str) -> None:
-    """They mean nothing on the way up."""
+    """--hard and --direct on the way up are exit 2."""
     assert "need --phase disabled" in run("upgrade", "--phase", "enabled", option, code=2).err
 
 
 def test_the_status_sends_no_request(run: Run, environ: dict[str, str]) -> None:
-    """The last run of each journal, and why it halted."""
+    """`status` reads the last run of each journal, with its reason to halt, without a request."""
     assert "has not run an upgrade" in run("upgrade", "status", address=None).err
     journal = Journal(journal_directory(environ), "k", "g")
     with journal.lock():

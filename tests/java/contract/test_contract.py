@@ -43,7 +43,7 @@ PLACE = TopicPartition("t", 0)
 
 
 class World:
-    """The process of one test; connectors and other plugins are in a location each."""
+    """The Java process of one test; its connectors and its other plugins have a location each."""
 
     def __init__(self, connectors: Path, plugins: Path, directory: Path) -> None:
         self._connectors = [f"{connectors}/"]
@@ -125,7 +125,7 @@ def world(locations: tuple[Path, Path], tmp_path: Path) -> Iterator[World]:
 
 
 def test_the_last_commit_comes_before_the_stop(world: World) -> None:
-    """Also when it takes long, on a thread beside that of polls."""
+    """The host stops a task only after its last commit, which another thread runs, has ended."""
     world.source("commit slowly")
     world.tell("commit")
     world.stop().result(WAIT_S)
@@ -134,7 +134,7 @@ def test_the_last_commit_comes_before_the_stop(world: World) -> None:
 
 @pytest.mark.parametrize("exactly_once", [True, False])
 def test_errors_of_notifications_end_nothing(world: World, *, exactly_once: bool) -> None:
-    """They are logged, also those that are no exceptions; the next notifications and polls come."""
+    """The host logs any Throwable of `commit` and `commitRecord`, and goes on."""
     world.source("throw errors", exactlyOnce=exactly_once)
     for number in range(2):
         world.poll()
@@ -146,7 +146,7 @@ def test_errors_of_notifications_end_nothing(world: World, *, exactly_once: bool
 
 
 def test_a_task_that_takes_results_slowly_is_not_polled_meanwhile(world: World) -> None:
-    """Else its records would fill the heap. Kafka's producer waits for such a task."""
+    """The host polls again once the task has taken its results: else they would fill the heap."""
     world.source("take results slowly")
     world.poll()
     world.polled()
@@ -158,7 +158,7 @@ def test_a_task_that_takes_results_slowly_is_not_polled_meanwhile(world: World) 
 
 
 def test_metadata_of_a_record_has_the_sizes_of_its_key_and_value(world: World) -> None:
-    """In bytes as serialized, -1 for a key that is null."""
+    """`RecordMetadata` has the serialized sizes of key and value, and -1 for a null key."""
     world.source("note sizes")
     world.poll()
     ((key, value),) = [(record.key, record.value) for record in world.polled()]
@@ -167,14 +167,14 @@ def test_metadata_of_a_record_has_the_sizes_of_its_key_and_value(world: World) -
 
 
 def test_an_error_that_only_wraps_another_is_shown_with_that_one(world: World) -> None:
-    """Such as the error of a static initializer, which has no message of its own."""
+    """The failure shows the cause of an error without a message, as of a static initializer."""
     with pytest.raises(JavaFailure, match="no library of this name") as raised:
         world.begin("Bad")
     assert "IllegalStateException: no library of this name" in str(raised.value)
 
 
 def test_numbers_of_mbeans_are_read_without_a_port(world: World) -> None:
-    """Of a map those of its entries; without a bean of a plugin there are none."""
+    """The host reads a plugin's MBeans within the process; a map gives a number for each entry."""
     world.source("show beans")
     found = {(name, tuple(label.values())): value for *_, name, label, value in world.link.mbeans()}
     assert found == {("Behind", ()): 17, ("Connected", ()): 1, ("Rows", ("shop.orders",)): 3}
@@ -186,7 +186,7 @@ def test_numbers_of_mbeans_are_read_without_a_port(world: World) -> None:
 def test_temporary_files_end_with_the_process(
     locations: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also those of a process that was killed together with the one that started it."""
+    """Temporary files go even if the Java process is killed together with its parent."""
     base = tmp_path / "temporary"
     base.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(base))
@@ -201,7 +201,7 @@ def test_temporary_files_end_with_the_process(
             psutil.Process(world.link._process.pid).kill()
             eventually(lambda: not list(base.iterdir()), WAIT_S)
         else:
-            # As the kernel closes the descriptors of this process.
+            # Stands for the end of this process, at which the kernel closes the descriptor.
             os.close(world.link._process._temporary.descriptor)
             world.link._process._temporary.descriptor = -1
             remove_leftovers(base)
@@ -213,7 +213,7 @@ def test_temporary_files_end_with_the_process(
 
 
 def test_plugins_are_closed_after_a_stop_that_fails(world: World) -> None:
-    """And after a transformation that cannot be closed."""
+    """The host closes every plugin even if `stop` or the close of a transformation fails."""
     stage = world.plugin("Change", predicate=world.plugin("Always"))
     world.source("throw errors", transforms=[stage])
     assert "thrown by stop" in world.stop().result(WAIT_S)["error"]["trace"]
@@ -221,7 +221,7 @@ def test_plugins_are_closed_after_a_stop_that_fails(world: World) -> None:
 
 
 def test_nothing_is_polled_after_a_stop(world: World) -> None:
-    """The records that would have been polled ahead are not polled either."""
+    """The host drops the polls that are already requested when `stop` is called."""
     world.source("poll slowly")
     world.poll(2)
     world.await_note("poll")
@@ -240,7 +240,7 @@ def test_nothing_is_polled_after_a_failure(world: World) -> None:
 
 
 def test_a_failure_that_cannot_be_reported_ends_the_process(world: World) -> None:
-    """The task is not left waiting for a poll without end."""
+    """The process ends if it cannot report a failure; else the task would wait forever."""
     world.source("fail without a message")
     world.poll()
     assert world.link.batches.get(timeout=WAIT_S) is None
@@ -248,7 +248,7 @@ def test_a_failure_that_cannot_be_reported_ends_the_process(world: World) -> Non
 
 
 def test_polls_are_repeated_after_kafkas_own_errors(world: World) -> None:
-    """Those of Kafka's clients that may be repeated, as in Kafka's worker."""
+    """A poll that fails with a retriable error of Kafka's clients is repeated."""
     world.source("time out")
     for _ in range(2):
         world.poll()
@@ -256,7 +256,7 @@ def test_polls_are_repeated_after_kafkas_own_errors(world: World) -> None:
 
 
 def test_a_failed_poll_may_request_a_commit(world: World) -> None:
-    """It holds for what was returned before; the next poll is another transaction."""
+    """A commit requested by a failing poll covers the records of earlier polls alone."""
     world.source("commit and fail", exactlyOnce=True, boundaries=True)
     world.poll()
     assert world.polled().batch.facts["commit"] is True
@@ -269,7 +269,7 @@ def test_a_boundary_is_found_by_an_equal_record(world: World) -> None:
 
 
 def test_an_offset_that_cannot_be_stored(world: World) -> None:
-    """The task goes on, and the offset is refused when it is to be stored."""
+    """Without exactly-once, an unsupported offset is refused only when it is stored."""
     world.source("store a date")
     world.poll()
     with pytest.raises(DataException, match="field at contains class java"):
@@ -277,7 +277,7 @@ def test_an_offset_that_cannot_be_stored(world: World) -> None:
 
 
 def test_an_offset_that_cannot_be_stored_exactly_once(world: World) -> None:
-    """The task fails, because its transaction cannot be committed."""
+    """With exactly-once, an unsupported offset fails the task: it cannot be committed."""
     world.source("store a date", exactlyOnce=True)
     world.poll()
     message = world.polled().batch.facts["error"]["message"]
@@ -300,7 +300,7 @@ def test_a_failed_record_is_shown_as_kafkas_worker_logs_it(world: World) -> None
 
 
 def test_each_plugin_is_called_with_its_loader(world: World) -> None:
-    """Also a converter or transformation that is not in the location of the connector."""
+    """Each plugin runs with its own class loader, even outside the connector's location."""
     stage = world.plugin("Change", predicate=world.plugin("Always"))
     world.source("", transforms=[stage])
     world.poll()
@@ -310,7 +310,7 @@ def test_each_plugin_is_called_with_its_loader(world: World) -> None:
 
 
 def test_plugins_get_metrics(world: World) -> None:
-    """Each that wants to have them (KIP-877), once it is configured."""
+    """Each plugin that implements Monitorable gets metrics after it is configured (KIP-877)."""
     stage = world.plugin("Change", predicate=world.plugin("Always"))
     world.begin("Source", transforms=[stage])
     found = [note for note in world.notes() if "metrics" in note]
@@ -319,14 +319,14 @@ def test_plugins_get_metrics(world: World) -> None:
 
 
 class Consumed:
-    """A sink that is started."""
+    """A sink task that has started, with the failures that it reports."""
 
     def __init__(self, world: World, *, tolerates_all: bool = True, **job: Any) -> None:
         facts = world.begin("Sink", toleratesAll=tolerates_all, **job)
         self.task = JavaSinkTask(world.link, facts)
         world.answers |= self.task.answers
         self.task.put_records = 1
-        # A slow machine ends no frame before its last record.
+        # Else a slow machine would end a frame before its last record.
         self.task.longest_ms = 60_000
         self.failures: list[Failure] = []
         self.task.tolerance = Tolerance(
@@ -368,14 +368,14 @@ class Consumed:
 
 
 def test_puts_are_not_repeated_after_kafkas_own_errors(world: World) -> None:
-    """Only after Connect's, as in Kafka's worker."""
+    """The host repeats a put only after a RetriableException of Connect, as Kafka's worker does."""
     end = Consumed(world).begin("time out")()
     assert isinstance(end.error, JavaFailure)
     assert not isinstance(end.error, RetriableException)
 
 
 def test_nothing_is_put_after_an_error_of_a_converter(world: World) -> None:
-    """Of one that is no exception, which cannot be tolerated: not the frame after it either."""
+    """After a Java Error of a converter, which cannot be tolerated, nothing more is put."""
     sink = Consumed(world)
     first, second = sink.begin("a", "broken"), sink.begin("b")
     end = first()
@@ -385,13 +385,13 @@ def test_nothing_is_put_after_an_error_of_a_converter(world: World) -> None:
 
 
 def test_a_report_cannot_be_cancelled(world: World) -> None:
-    """As those of Kafka's worker."""
+    """The future of a report refuses `cancel`, as that of Kafka's worker does."""
     assert Consumed(world, reportsErrors=True).begin("errant")().error is None
     assert world.noted("report:") == ["report: Reporting an errant record cannot be cancelled."]
 
 
 def test_nothing_is_put_after_a_report_that_was_refused(world: World) -> None:
-    """The worker fails the task after that put, also when the task has caught the exception."""
+    """After a refused report nothing more is put, even if the task catches the exception."""
     sink = Consumed(world, tolerates_all=False, reportsErrors=True)
     first, second = sink.begin("errant", "a"), sink.begin("b")
     assert (first().taken, second().taken) == (1, 0)
@@ -402,26 +402,26 @@ def test_nothing_is_put_after_a_report_that_was_refused(world: World) -> None:
 
 
 def test_an_interrupt_ends_only_the_wait_before_a_repetition(world: World) -> None:
-    """Plugins interrupt their threads."""
+    """An interrupt of the task's thread shortens only the wait before a repetition."""
     sink = Consumed(world, retryTimeoutMs=-1, retryDelayMaxMs=60_000)
     assert sink.begin("interrupt")().error is None
     assert (world.noted("put"), sink.failures) == (["put interrupt"], [])
 
 
 def test_no_offsets_of_a_commit_are_a_mistake(world: World) -> None:
-    """The loop fails the task; no offsets to commit would be an empty map."""
+    """A null returned by `preCommit` is None, not an empty map, and fails the task later."""
     assert Consumed(world).task.pre_commit({PLACE: 1}) is None
 
 
 def test_a_commit_is_requested_before_the_call_ends(world: World) -> None:
-    """Kafka's worker forgets what `preCommit` itself requests: else commits would never end."""
+    """A commit requested within `preCommit` is known before the call returns."""
     sink = Consumed(world)
     sink.task.pre_commit({PLACE: 1})
     assert sink.context.commit_requested.is_set()
 
 
 def test_partitions_that_could_not_be_opened_are_not_assigned(world: World) -> None:
-    """They may be of another task when the next ones are opened."""
+    """Partitions whose `open` failed are not in the assignment: another task may have them."""
     sink = Consumed(world)
     with pytest.raises(RetriableException):
         sink.task.open([TopicPartition("fails", 0)])
@@ -432,7 +432,7 @@ def test_partitions_that_could_not_be_opened_are_not_assigned(world: World) -> N
 
 
 def test_reports_are_about_the_consumed_record(world: World) -> None:
-    """Also when a transformation has made another record of it."""
+    """A report has the consumed record, even if a transformation has made another one of it."""
     sink = Consumed(world, transforms=[world.plugin("Change")], reportsErrors=True)
     assert sink.begin("errant")().error is None
     (failure,) = sink.failures

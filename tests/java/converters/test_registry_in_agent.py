@@ -1,4 +1,4 @@
-"""The formats of a schema registry in real tasks: ours, and Confluent's AvroConverter for Java."""
+"""The formats of a schema registry in real tasks: our converters and Confluent's AvroConverter."""
 
 import json
 import shutil
@@ -36,7 +36,7 @@ IN_STRUCTS = {
     "transforms.hoist.field": "line",
 }
 HEAD_BYTES = 5
-"""A zero, and the number of the schema."""
+"""Size of the zero byte and the schema id at the start of a message."""
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def plain(module_agents: Agents) -> Agent:
 def test_generated_records_pass_through_the_registrys_format(
     plain: Agent, schema_registry_url: str, converter: str, tmp_path: Path
 ) -> None:
-    """The names and settings of Confluent's converters do, in real tasks."""
+    """Tasks accept the class names and settings of Confluent's converters."""
     out, topic = tmp_path / "out", unique_name("orders")
     values = {
         "value.converter": converter,
@@ -80,7 +80,7 @@ def test_generated_records_pass_through_the_registrys_format(
 
 @pytest.fixture
 def agent(agents: Agents, kafka_runtime: KafkaRuntime, tmp_path: Path) -> Agent:
-    """The jar of Snowflake's connector holds Confluent's, which tests cannot fetch."""
+    """An agent with Confluent's converter out of Snowflake's jar: tests cannot fetch its own."""
     plugin_path = tmp_path / "plugins"
     plugin_path.mkdir()
     file_connectors(kafka_runtime, plugin_path)
@@ -93,7 +93,7 @@ def agent(agents: Agents, kafka_runtime: KafkaRuntime, tmp_path: Path) -> Agent:
 def test_java_and_python_write_the_same_avro(
     agent: Agent, kafka_broker: SharedBroker, schema_registry_url: str, tmp_path: Path
 ) -> None:
-    """Under the same schema; the Java converter reads both."""
+    """Both converters register the same schema, and the Java converter reads both topics."""
     bootstrap = kafka_broker.bootstrap_servers
     lines, copied = tmp_path / "lines", tmp_path / "copied"
     append_lines(lines, 1, LINES)

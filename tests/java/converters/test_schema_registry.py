@@ -107,7 +107,7 @@ def full_order() -> Struct:
 
 
 def sparse_order() -> Struct:
-    """Return an order without what may be missing, and with empty collections."""
+    """Return an order with null optional fields and empty collections."""
     order = full_order()
     for name in ("note", "count", "created", "second"):
         order.put(name, None)
@@ -124,7 +124,7 @@ FAITHFUL: dict[type[RegistryConverter], dict[str, str]] = {
         "enhanced_protobuf_schema_support": "true",
     }
 }
-"""What a format needs to keep all that Connect knows of an order."""
+"""The settings with which a format keeps the whole schema of an order."""
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ Names = Callable[[str], str]
 def test_a_struct_of_every_type_comes_back_as_it_was(
     kind: type[RegistryConverter], order: Struct, converter_of: Make, unique_name: Names
 ) -> None:
-    """Schema and value, logical types and optional fields included; by another instance."""
+    """Another converter reads the same schema and value, with logical types and nulls."""
     topic = unique_name("orders")
     options = FAITHFUL.get(kind, {})
     message = converter_of(kind, **options).from_connect_data(topic, [], ORDER, order)
@@ -172,7 +172,7 @@ def test_a_struct_of_every_type_comes_back_as_it_was(
 def test_a_dead_letter_is_mended_with_its_schema(
     kind: type[RegistryConverter], converter_of: Make, schema_registry_url: str, unique_name: Names
 ) -> None:
-    """By `dlq replay --mend`; what its converter reads then differs in one field. Not Protobuf."""
+    """`dlq replay --mend` changes one field and keeps the schema; it refuses Protobuf."""
     schema = SchemaBuilder.struct().field("n", INT64_SCHEMA).field("s", STRING_SCHEMA).build()
     topic, converter = unique_name("orders"), converter_of(kind)
     value = Struct(schema).put("n", 1).put("s", "12 EUR")
@@ -193,7 +193,7 @@ def test_a_dead_letter_is_mended_with_its_schema(
 def test_a_null_is_a_null_with_any_schema(
     kind: type[RegistryConverter], converter_of: Make
 ) -> None:
-    """Unlike JsonConverter's, a message without value is always a tombstone."""
+    """A null value is written as a tombstone, unlike JsonConverter's."""
     converter = converter_of(kind)
     assert converter.from_connect_data("t", [], ORDER, None) is None
     assert converter.to_connect_data("t", [], None) == NULL
@@ -206,7 +206,7 @@ def test_the_subject_follows_its_strategy(
     registry: SchemaRegistryClient,
     unique_name: Names,
 ) -> None:
-    """Topic, record, and topic with record; keys and values apart."""
+    """The subject has the topic, the record or both, and differs for keys and values."""
     topic, name = unique_name("orders"), f"com.example.R{unique_name('r').replace('-', '')}"
     schema = SchemaBuilder.struct().name(name).field("n", INT64_SCHEMA).build()
     value = Struct(schema).put("n", 1)
@@ -223,7 +223,7 @@ def test_the_subject_follows_its_strategy(
 def test_without_registration_an_unknown_schema_is_refused(
     kind: type[RegistryConverter], converter_of: Make, unique_name: Names
 ) -> None:
-    """With auto.register.schemas=false only what is registered may be written."""
+    """With auto.register.schemas=false only a registered schema may be written."""
     topic = unique_name("orders")
     careful = converter_of(kind, auto_register_schemas="false")
     with pytest.raises(DataException, match=f"{topic}-value"):
@@ -236,7 +236,7 @@ def test_without_registration_an_unknown_schema_is_refused(
 def test_a_registry_that_cannot_be_reached_is_retriable(
     kind: type[RegistryConverter], converter_of: Make
 ) -> None:
-    """The worker's retries apply, as errors.retry.timeout says."""
+    """A registry that is down raises RetriableException, so that errors.retry.timeout applies."""
     converter = converter_of(kind, schema_registry_url="http://127.0.0.1:1")
     with pytest.raises(RetriableException, match="could not be reached"):
         converter.from_connect_data("t", [], ORDER, full_order())
@@ -247,7 +247,7 @@ def test_a_registry_that_cannot_be_reached_is_retriable(
 def test_a_message_without_schema_id_is_refused(
     kind: type[RegistryConverter], message: bytes, converter_of: Make
 ) -> None:
-    """A message of another serializer is bad data, not a crash."""
+    """A message of another serializer raises DataException."""
     with pytest.raises(DataException, match="magic byte"):
         converter_of(kind).to_connect_data("t", [], message)
 
@@ -256,7 +256,7 @@ def test_a_message_without_schema_id_is_refused(
 def test_an_id_that_the_registry_does_not_know_is_bad_data(
     kind: type[RegistryConverter], converter_of: Make
 ) -> None:
-    """The text names the id."""
+    """An unknown schema id raises DataException with the id."""
     with pytest.raises(DataException, match="id 99999999"):
         converter_of(kind).to_connect_data("t", [], b"\0" + (99999999).to_bytes(4, "big") + b"x")
 
@@ -265,7 +265,7 @@ def test_an_id_that_the_registry_does_not_know_is_bad_data(
 def test_a_damaged_message_is_bad_data(
     kind: type[RegistryConverter], converter_of: Make, unique_name: Names
 ) -> None:
-    """Half a message raises DataException, with none of its content."""
+    """The DataException of half a message shows nothing of its content."""
     converter, topic = converter_of(kind), unique_name("orders")
     message = converter.from_connect_data(topic, [], ORDER, full_order())
     assert message is not None
@@ -276,7 +276,7 @@ def test_a_damaged_message_is_bad_data(
 
 @pytest.mark.parametrize("kind", CONVERTERS)
 def test_a_schemaless_map_is_refused(kind: type[RegistryConverter], converter_of: Make) -> None:
-    """There is no schema to register for it."""
+    """A map without schema is refused, because there is no schema to register."""
     with pytest.raises(DataException, match="without a schema"):
         converter_of(kind).from_connect_data("t", [], None, {"a": 1})
 
@@ -284,7 +284,7 @@ def test_a_schemaless_map_is_refused(kind: type[RegistryConverter], converter_of
 def test_an_incompatible_schema_is_refused_by_the_registry(
     converter_of: Make, registry: SchemaRegistryClient, unique_name: Names
 ) -> None:
-    """Under BACKWARD compatibility a field cannot change its type."""
+    """The registry refuses a changed type of a field under BACKWARD compatibility."""
     topic = unique_name("orders")
     registry.set_compatibility(f"{topic}-value", "BACKWARD")
     converter = converter_of(AvroConverter)
@@ -301,7 +301,7 @@ def test_an_incompatible_schema_is_refused_by_the_registry(
 def test_use_latest_version_writes_with_the_schema_of_the_subject(
     converter_of: Make, registry: SchemaRegistryClient, unique_name: Names
 ) -> None:
-    """A field that only the latest schema has gets its default."""
+    """With use.latest.version a field that only the latest schema has gets its default."""
     topic = unique_name("orders")
     latest = (
         '{"type":"record","name":"V","namespace":"com.example","fields":['
@@ -325,7 +325,7 @@ def test_use_latest_version_writes_with_the_schema_of_the_subject(
 def test_a_scalar_without_schema_is_written_with_the_one_it_suggests(
     schema: Schema, value: object, converter_of: Make, unique_name: Names
 ) -> None:
-    """As Confluent's Avro converter does for what a schemaless source gives."""
+    """A value without schema gets the schema of its type, as with Confluent's Avro converter."""
     converter, topic = converter_of(AvroConverter), unique_name("scalars")
     message = converter.from_connect_data(topic, [], None, value)
     assert converter.to_connect_data(topic, [], message) == (schema, value)
@@ -334,7 +334,7 @@ def test_a_scalar_without_schema_is_written_with_the_one_it_suggests(
 def test_avro_types_that_connect_lacks_are_mapped(
     converter_of: Make, registry: SchemaRegistryClient, unique_name: Names
 ) -> None:
-    """Enums are strings, fixed types bytes, unions structs, named types may be used again."""
+    """Enums become strings, fixed types bytes, and unions structs; a named type may occur again."""
     topic = unique_name("foreign")
     text = """{"type":"record","name":"Foreign","namespace":"com.example","fields":[
         {"name":"suit","type":{"type":"enum","name":"Suit","symbols":["HEARTS","SPADES"]}},
@@ -372,7 +372,7 @@ def test_avro_types_that_connect_lacks_are_mapped(
 def test_confluents_own_deserializer_reads_our_avro(
     converter_of: Make, registry: SchemaRegistryClient, unique_name: Names
 ) -> None:
-    """Framing and schema are what other clients expect."""
+    """Confluent's deserializer accepts our framing and our schema."""
     topic = unique_name("orders")
     message = converter_of(AvroConverter).from_connect_data(topic, [], ORDER, full_order())
     found = AvroDeserializer(registry)(message, SerializationContext(topic, MessageField.VALUE))
@@ -382,7 +382,7 @@ def test_confluents_own_deserializer_reads_our_avro(
 
 
 def test_settings_that_contradict_are_refused(converter_of: Make) -> None:
-    """A version that registration would override is a mistake worth telling."""
+    """use.latest.version is refused together with automatic registration of schemas."""
     with pytest.raises(ConfigException, match=r"use\.latest\.version"):
         converter_of(AvroConverter, use_latest_version="true")
 
@@ -390,7 +390,7 @@ def test_settings_that_contradict_are_refused(converter_of: Make) -> None:
 def test_a_json_schema_of_others_is_mapped(
     converter_of: Make, registry: SchemaRegistryClient, unique_name: Names
 ) -> None:
-    """Plain types, references within the document, alternatives, lists of types."""
+    """The converter maps plain types, references, alternatives and lists of types."""
     topic = unique_name("foreign")
     text = """{"type":"object","title":"Foreign","properties":{
         "whole":{"type":"integer"}, "fraction":{"type":"number"},
@@ -419,7 +419,7 @@ def test_a_json_schema_of_others_is_mapped(
 def test_a_json_message_that_does_not_fit_is_refused_when_asked(
     converter_of: Make, registry: SchemaRegistryClient, unique_name: Names
 ) -> None:
-    """With json.fail.invalid.schema; the text names the place, not the value."""
+    """With json.fail.invalid.schema the error names the field, not the value."""
     topic = unique_name("checked")
     text = '{"type":"object","properties":{"n":{"type":"integer","maximum":5}}}'
     schema_id = registry.register_schema(f"{topic}-value", RegistrySchema(text, "JSON"))
@@ -433,7 +433,7 @@ def test_a_json_message_that_does_not_fit_is_refused_when_asked(
 def test_a_protobuf_schema_of_others_is_mapped(
     converter_of: Make, registry: SchemaRegistryClient, unique_name: Names
 ) -> None:
-    """A oneof, an enum, imports of the registry, a message that is not the first."""
+    """The converter maps a oneof, an enum, an import, and a message that is not the first one."""
     topic = unique_name("foreign")
     common = 'syntax = "proto3"; package other; message Part { int32 n = 1; }'
     registry.register_schema(f"{topic}-part", RegistrySchema(common, "PROTOBUF"))
@@ -463,7 +463,7 @@ def test_a_protobuf_schema_of_others_is_mapped(
 def test_protobuf_keeps_values_even_if_their_schema_changes(
     options: dict[str, str], converter_of: Make, unique_name: Names
 ) -> None:
-    """By default every field is optional when read; wrappers keep nulls apart from zeros."""
+    """By default every field is optional when read; wrappers tell nulls from zeros."""
     topic, order = unique_name("orders"), full_order()
     converter = converter_of(ProtobufConverter, **options)
     message = converter.from_connect_data(topic, [], ORDER, order)
@@ -474,7 +474,7 @@ def test_protobuf_keeps_values_even_if_their_schema_changes(
 
 
 def test_protobuf_wraps_values_that_are_not_structs(converter_of: Make, unique_name: Names) -> None:
-    """And unwraps it again."""
+    """Protobuf wraps a scalar in a message and unwraps it again."""
     converter = converter_of(ProtobufConverter, **FAITHFUL[ProtobufConverter])
     topic = unique_name("scalars")
     message = converter.from_connect_data(topic, [], STRING_SCHEMA, "x")

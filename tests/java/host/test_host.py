@@ -1,4 +1,4 @@
-"""Parts of the Java host by themselves: columns of batches, JSON, and loaders of classes."""
+"""Parts of the Java host by themselves: columns of batches, JSON, and class loaders."""
 
 import contextlib
 import json
@@ -53,7 +53,7 @@ LENGTH = struct.Struct(">i")
 
 @pytest.fixture(scope="module")
 def command(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Runs `HostTest`, which is in the package of the host."""
+    """The command that runs `HostTest`, a class in the host's package."""
     installation = find_installation({})
     classes = tmp_path_factory.mktemp("classes")
     source = Path(__file__).with_name("HostTest.java")
@@ -104,7 +104,7 @@ def echoed(process: subprocess.Popen[bytes], payload: bytes) -> bytes:
 def test_columns_survive_java(
     columns: subprocess.Popen[bytes], rows: list[tuple[object, ...]]
 ) -> None:
-    """Null and empty values, headers, a value above the size of frames, and many records."""
+    """Java keeps null and empty values, headers, values larger than a frame, and many records."""
     topics, partitions, offsets, timestamps, keys, values, headers = (
         [row[column] for row in rows] for column in range(7)
     )
@@ -142,16 +142,16 @@ def test_json_survives_java(texts: subprocess.Popen[bytes], value: object) -> No
 
 
 def test_json_of_javas_own_types(command: list[str]) -> None:
-    """Numbers of all sizes, bytes as Base64, and the text of a value that is nothing else."""
+    """The host writes numbers of all sizes, bytes as Base64, and other objects as their text."""
     done = subprocess.run([*command, "types"], capture_output=True, text=True, check=True)
     numbers = '1,2,3,4,1.5,2.5,"NaN",100000000000000000000,0.10'
     assert done.stdout == f'[{numbers},"AQI=","AQI=","NEW",{{"1":[]}}]'
 
 
 def test_loaders(command: list[str], kafka_runtime: KafkaRuntime, tmp_path: Path) -> None:
-    """Kafka's API and SLF4J come from the worker, all others from the location first.
+    """Kafka's API and SLF4J come from the worker, all other classes from the location first.
 
-    Plugins of another location are there, too, but not its libraries, nor a plugin that it lost.
+    Plugins of another location are found, but not its libraries, nor a plugin that is gone.
     """
     own = {"lib.Own": "package lib; public class Own {}"}
     location = [f"{compiled(kafka_runtime, own, tmp_path / 'own')}/"]

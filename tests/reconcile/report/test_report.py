@@ -1,4 +1,4 @@
-"""Reports: verdicts, arrangement, the page, and what never gets into them."""
+"""Reports: verdicts, arrangement, the page, and secrets that must not get into them."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def report(*findings: Finding, hide_keys: bool = False) -> Report:
 
 
 def test_a_difference_outweighs_an_undecided_check() -> None:
-    """Notes change nothing."""
+    """An error decides the verdict over an unknown finding, and notes do not change it."""
     note, unknown = finding("n", Severity.NOTE), finding("u", Severity.UNKNOWN)
     assert verdict_of([]) is Verdict.AGREE
     assert verdict_of([note]) is Verdict.AGREE
@@ -95,7 +95,7 @@ def test_a_difference_outweighs_an_undecided_check() -> None:
 
 
 def test_severe_findings_come_first() -> None:
-    """Findings are arranged by severity, kind and place, whatever order Spark gave them in."""
+    """Findings are arranged by severity, kind and place, in whatever order Spark returns them."""
     late = finding("missing", Severity.ERROR, group="g", first=9, last=9)
     early = finding("missing", Severity.ERROR, group="g", first=4, last=5)
     made = report(finding("n", Severity.NOTE), late, early)
@@ -103,7 +103,7 @@ def test_severe_findings_come_first() -> None:
 
 
 def test_keys_are_hidden_on_demand() -> None:
-    """Equal keys stay equal, and cannot be read."""
+    """With hide_keys a report has hashes of keys, and equal keys have equal hashes."""
     copies = (Place(topic="t", partition=0, offset=1, key="alice"),) * 2
     made = report(finding("repeated", Severity.ERROR, copies=copies), hide_keys=True)
     text = json.dumps(made.to_json())
@@ -140,7 +140,7 @@ def test_the_page_is_self_contained_and_escapes_names() -> None:
 
 
 def test_no_kind_of_finding_hides_another() -> None:
-    """Of thousands a report shows the first of each kind, in their order."""
+    """The report shows the first findings of each kind, however many there are of one kind."""
     holes = [finding("missing", Severity.ERROR, first=n, last=n) for n in range(1000)]
     rare = finding("repeated", Severity.ERROR, first=7, last=7)
     document = report(*holes, rare, finding("n", Severity.NOTE)).to_json()
@@ -153,14 +153,14 @@ def test_no_kind_of_finding_hides_another() -> None:
 
 
 def test_no_note_takes_the_place_of_a_difference() -> None:
-    """The kept findings decide the verdict."""
+    """A limit keeps the findings that decide the verdict, before notes."""
     notes = [finding("difference", Severity.NOTE) for _ in range(5)]
     fault, doubt = finding("difference", Severity.ERROR), finding("difference", Severity.UNKNOWN)
     assert most_severe([*notes, doubt, fault], 2) == [fault, doubt]
 
 
 def test_equal_findings_are_one_with_their_sum() -> None:
-    """Rows without a place differ in nothing: the page has no row twice, and none without words."""
+    """The page has one row for equal findings, which have no place that tells them apart."""
     same = [finding("extra", Severity.ERROR, count=2) for _ in range(50)]
     other = finding("extra", Severity.ERROR, copies=(Place(file="/in", row=7),))
     document = report(*same, other).to_json()
@@ -176,7 +176,7 @@ def test_equal_findings_are_one_with_their_sum() -> None:
 
 
 def test_findings_of_the_same_words_are_one_row_with_keys_and_places() -> None:
-    """A hundred repeated records are ten lines of one row; the hot one has its first places."""
+    """The page has one row for findings with the same message, and shows their first places."""
 
     def repeated(key: str, times: int) -> Finding:
         copies = tuple(Place(topic="t", partition=0, offset=n, key=key) for n in range(times))
@@ -194,7 +194,7 @@ def test_findings_of_the_same_words_are_one_row_with_keys_and_places() -> None:
 
 
 def test_every_kind_has_a_meaning() -> None:
-    """The page says in one sentence what a finding means."""
+    """Each kind of finding has a sentence that explains it, and possibly a pyconnect command."""
     source = Path(pyconnect_reconcile.__file__).parent
     kinds = {
         kind
@@ -208,7 +208,7 @@ def test_every_kind_has_a_meaning() -> None:
 
 
 def test_the_page_says_what_was_asked_for() -> None:
-    """Less than everything is the scope of the verdict."""
+    """The page names each limit of the request, because the verdict covers only that range."""
     asked = replace(
         report().spec, stable_only=True, since_ms=1_700_000_000_000, until={"t": {0: 1234}}
     )
@@ -219,7 +219,7 @@ def test_the_page_says_what_was_asked_for() -> None:
 
 
 def test_charts_name_omitted_parts() -> None:
-    """Of two clusters each is named; long names keep their end; nothing is drawn of nothing."""
+    """A chart names both clusters, shortens names at their start, and is empty without data."""
     topic = SNAPSHOT.topics[0]
     many = tuple(replace(topic.partitions[0], topic="x" * 99, partition=n) for n in range(70))
     document = replace(SNAPSHOT, topics=(replace(topic, partitions=many),)).to_json()
@@ -233,7 +233,7 @@ def test_charts_name_omitted_parts() -> None:
 
 
 def test_a_year_of_event_time_is_drawn_in_few_columns() -> None:
-    """A difference of one bucket stays in sight; the ends of the time are named."""
+    """A chart merges buckets, but shows a difference of one bucket and both ends of the time."""
     buckets = [{"time": f"t{n}", "rows": [5, 5]} for n in range(52_560)]
     buckets[17] = {"time": "t17", "rows": [5, 4]}
     chart = event_time_buckets({"tiers": ["a", "b"], "buckets": buckets})
@@ -243,7 +243,7 @@ def test_a_year_of_event_time_is_drawn_in_few_columns() -> None:
 
 
 def test_counts_agree_with_their_nouns_and_verbs() -> None:
-    """The noun is the first word, the verb the last one."""
+    """`count_of` makes the first word plural, and the last one if it is a verb."""
     assert count_of(1, "row of t has") == "1 row of t has"
     assert count_of(2000, "row of t has") == "2,000 rows of t have"
     assert [count_of(n, "time") for n in (0, 1, 2)] == ["0 times", "1 time", "2 times"]

@@ -1,4 +1,4 @@
-"""Files of S3 and Iceberg tables as they are found and copied."""
+"""Files of S3 and Iceberg tables: discovery and copies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.servers.s3 import ACCESS_KEY, SECRET_KEY, S3Server, running_s
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[S3Server]:
-    """A server of S3 of this test process."""
+    """An S3 server of this test process."""
     with running_s3() as server:
         yield server
 
@@ -33,7 +33,7 @@ def token_access(directory: Path, token: str) -> str:
 
 
 def test_a_rest_catalog_names_the_metadata_of_a_table(tmp_path: Path) -> None:
-    """Of the moment; a table that is missing and a wrong token are told apart."""
+    """A catalog returns the current metadata; a missing table is None, a wrong token an error."""
     with running_rest_catalog(tmp_path) as url:
         client = RestCatalog("rest", uri=url, token=TOKEN)
         client.create_namespace("shop")
@@ -64,7 +64,7 @@ def access(directory: Path, secret: str = SECRET_KEY, key: str = ACCESS_KEY) -> 
 
 
 def test_files_below_a_url_are_copied(s3: S3Server, bucket: str, tmp_path: Path) -> None:
-    """Directories that readers leave out are not copied, nor those that begin alike."""
+    """Hidden directories, and those whose names only begin like the URL's, are not copied."""
     store = Store(endpoint=s3.url, region="us-east-1")
     url = f"s3://{bucket}/base/t"
     found = downloaded(url, store, access(tmp_path), None, tmp_path / "copies")
@@ -76,7 +76,7 @@ def test_files_below_a_url_are_copied(s3: S3Server, bucket: str, tmp_path: Path)
 
 
 def test_a_store_that_refuses_is_named(s3: S3Server, bucket: str, tmp_path: Path) -> None:
-    """Without its secrets."""
+    """The error of a store that refuses names the URL without the secrets."""
     store, url = Store(endpoint=s3.url, region="us-east-1"), f"s3://{bucket}/base/t"
     with pytest.raises(ReconcileError, match="cannot be read") as caught:
         downloaded(url, store, access(tmp_path, secret="hidden", key="other"), None, tmp_path)
@@ -86,6 +86,6 @@ def test_a_store_that_refuses_is_named(s3: S3Server, bucket: str, tmp_path: Path
 
 
 def test_a_secret_of_an_unknown_provider_is_asked_for(s3: S3Server, tmp_path: Path) -> None:
-    """It must not reach the store as it is written."""
+    """A reference to an unknown config provider is an error instead of the text of the secret."""
     with pytest.raises(ReconcileError, match="secret_key of the lake is a reference"):
         downloaded("s3://b", Store(), access(tmp_path, secret="${vault:a:b}"), None, tmp_path)

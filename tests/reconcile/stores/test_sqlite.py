@@ -41,14 +41,14 @@ def side(tmp_path: Path, table: str, **members: CommittedOffsets) -> TableSide:
     ],
 )
 def test_declared_types_are_those_of_spark(declared: str, expected: str) -> None:
-    """As SQLite itself does, by parts of their names."""
+    """Parts of the declared type decide Spark's type, as they do in SQLite."""
     assert spark_type(declared) == expected
 
 
 def test_rows_are_copied_with_the_offsets_of_the_connector(
     shop: sqlite3.Connection, tmp_path: Path
 ) -> None:
-    """Other connectors, and partitions that were opened only, have no offset."""
+    """A copy has only its connector's offsets, and none for partitions without a written row."""
     shop.executescript(
         "CREATE TABLE orders (id INTEGER, price DECIMAL(10, 2), paid BOOLEAN, raw BLOB);"
         "INSERT INTO orders VALUES (1, '2.50', 1, x'00ff'), (NULL, NULL, NULL, NULL);"
@@ -71,7 +71,7 @@ def test_rows_are_copied_with_the_offsets_of_the_connector(
 def test_a_value_of_another_class_stays_what_it_is(
     shop: sqlite3.Connection, tmp_path: Path
 ) -> None:
-    """SQLite stores any class in any column; a type that would change the value is not used."""
+    """A value that the declared type would change becomes a token: SQLite stores any class."""
     shop.executescript(
         "CREATE TABLE orders (id INTEGER, price DECIMAL(10, 2), paid BOOLEAN,"
         " at TIMESTAMP, n REAL);"
@@ -94,7 +94,7 @@ def test_a_value_of_another_class_stays_what_it_is(
 def test_days_and_times_that_do_not_exist_stay_texts(
     shop: sqlite3.Connection, tmp_path: Path
 ) -> None:
-    """Spark would read them as null, which equals a null of the other side."""
+    """Invalid days and times stay texts: Spark's null would equal a null of the other side."""
     shop.executescript(
         "CREATE TABLE days (day DATE, at TIMESTAMP);"
         "INSERT INTO days VALUES ('2023-02-29', '2024-01-01 24:00:01'),"
@@ -113,7 +113,7 @@ def test_days_and_times_that_do_not_exist_stay_texts(
 
 
 def test_a_query_has_the_types_of_its_columns(shop: sqlite3.Connection, tmp_path: Path) -> None:
-    """A view of the connection's own knows them."""
+    """A query has the declared types of its columns, through a view of the connection."""
     shop.executescript("CREATE TABLE orders (id INTEGER); INSERT INTO orders VALUES (1), (2)")
     copy = copied(side(tmp_path, "(SELECT id FROM orders WHERE id > 1) q"), tmp_path / "rows")
     assert copy.columns == {"id": "bigint"}
@@ -121,7 +121,7 @@ def test_a_query_has_the_types_of_its_columns(shop: sqlite3.Connection, tmp_path
 
 
 def test_a_file_that_is_missing_is_not_made(tmp_path: Path) -> None:
-    """The audit writes nothing to the database."""
+    """A missing database file is an error, because the audit must not create one."""
     with pytest.raises(ReconcileError, match="orders cannot be read: unable to open"):
         copied(side(tmp_path, "orders"), tmp_path / "rows")
     assert not (tmp_path / "shop?.db").exists()

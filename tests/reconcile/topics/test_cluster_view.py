@@ -20,7 +20,7 @@ from pyconnect_reconcile.topics.snapshot import PartitionRange, TopicSnapshot, T
 
 
 class Electing:
-    """An AdminClient whose brokers have no leader for so many requests."""
+    """An AdminClient whose brokers have no leader for a number of requests."""
 
     def __init__(self, refusals: int, code: int) -> None:
         self._refusals, self._code = refusals, code
@@ -48,7 +48,7 @@ def answered(result: object) -> Future[object]:
 
 
 class Growing:
-    """An AdminClient whose topic gets three records between any two requests for its offsets."""
+    """An AdminClient whose topic gets three records between two requests for its offsets."""
 
     def __init__(self, uncommitted: int) -> None:
         self._end, self._uncommitted = 100, uncommitted
@@ -83,7 +83,7 @@ class Growing:
 def test_what_is_written_meanwhile_is_no_open_transaction(
     monkeypatch: pytest.MonkeyPatch, uncommitted: int, tail: int
 ) -> None:
-    """Both ends are those of one moment, whatever comes between the two requests."""
+    """Records that are written between the requests for both ends are no open transaction."""
     monkeypatch.setattr(confluent_kafka.admin, "AdminClient", Growing(uncommitted))
     monkeypatch.setattr(ClusterView, "_open_producers", lambda *_: {})
     taken = ClusterView(Cluster(bootstrap="b:9092")).snapshot(["t"])
@@ -103,7 +103,7 @@ def snapshot() -> TopicsSnapshot:
     "code", [KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE]
 )
 def test_an_election_is_waited_for(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    """A new topic has no leader for a moment: the request is sent again."""
+    """A request is sent again while a new topic has no leader."""
     monkeypatch.setattr(cluster_view, "POLL_S", 0.0)
     monkeypatch.setattr(confluent_kafka.admin, "AdminClient", Electing(2, code))
     view = ClusterView(Cluster(bootstrap="b:9092"))
@@ -111,7 +111,7 @@ def test_an_election_is_waited_for(monkeypatch: pytest.MonkeyPatch, code: int) -
 
 
 def test_other_refusals_and_long_elections_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message names the brokers and the error."""
+    """Other errors, and a long election, end the run with brokers and error in the message."""
     monkeypatch.setattr(cluster_view, "TIMEOUT_S", 0.0)
     monkeypatch.setattr(cluster_view, "POLL_S", 0.0)
     for code in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.NOT_LEADER_FOR_PARTITION):

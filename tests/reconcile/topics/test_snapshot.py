@@ -1,4 +1,4 @@
-"""Snapshots: bounds, saved ranges, and what follows from them alone."""
+"""Snapshots: bounds, saved ranges, and findings from them alone."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def snapshot(*parts: PartitionRange, topic_id: str = "id") -> TopicsSnapshot:
 
 
 def test_saved_ranges_are_read_back_as_they_were() -> None:
-    """--ranges replays a run, from its report or from the ranges alone."""
+    """`--ranges` reads the same ranges from a report as from a file of ranges."""
     producer = ProducerState(
         producer_id=1, producer_epoch=2, transaction_start_offset=88, last_timestamp_ms=3
     )
@@ -55,13 +55,13 @@ def test_saved_ranges_are_read_back_as_they_were() -> None:
     "document", [None, [], {}, {"version": 1}, {"version": 9}, {"snapshot": 1}]
 )
 def test_a_file_without_saved_ranges_is_refused(document: object) -> None:
-    """A damaged file is no stack trace."""
+    """A damaged file of ranges is an error instead of a stack trace."""
     with pytest.raises(ReconcileError, match="not saved ranges"):
         read_snapshot(document)
 
 
 def test_bounds_only_narrow() -> None:
-    """A partition without a committed offset is not read; ends never pass the stable one."""
+    """Ends stay below the last stable offset, and a partition without an offset is not read."""
     whole = snapshot(part(0), part(1), part(2))
     bounds = narrowed(whole, since={"t": {0: 50, 1: 5}}, until={"t": {0: 70, 1: 500}})
     assert [(each.start, each.end) for each in bounds.partitions] == [(50, 70), (10, 90), (10, 10)]
@@ -69,7 +69,7 @@ def test_bounds_only_narrow() -> None:
 
 
 def test_an_open_transaction_cuts_a_range_that_was_asked_for_as_far_as_records_go() -> None:
-    """A range that ends at asked offsets before the transaction is whole; one behind it is cut."""
+    """An open transaction is unknown unless the requested end is before it."""
     opened = part(high_watermark=95)
     [finding] = open_tails(snapshot(opened))
     assert (finding.first, finding.last, finding.count) == (90, 94, 5)
@@ -89,7 +89,7 @@ def test_an_open_transaction_cuts_a_range_that_was_asked_for_as_far_as_records_g
 
 
 def test_offsets_that_were_asked_for_and_are_not_there_cut_the_range() -> None:
-    """A bound beyond the end is that of another topic, or records were lost."""
+    """A requested bound beyond the end is unknown: records were lost, or the topic is new."""
     whole = snapshot(part())
     beyond = narrowed(whole, since={}, until={"t": {0: 120}})
     [finding] = open_tails(beyond)
@@ -102,9 +102,7 @@ def test_offsets_that_were_asked_for_and_are_not_there_cut_the_range() -> None:
 
 
 def test_a_removed_beginning_is_reported_unless_the_range_begins_behind_it() -> None:
-    """A request for an offset that is gone does not get its range; a range from a later offset is
-    whole.
-    """
+    """Expired offsets are reported only if the requested range includes them."""
     expired = snapshot(part())
 
     def removed(since: int) -> list[tuple[int | None, int | None]]:
@@ -120,7 +118,7 @@ def test_a_removed_beginning_is_reported_unless_the_range_begins_behind_it() -> 
 
 
 def test_a_partition_without_an_earlier_run_is_whole_only_if_nothing_was_removed() -> None:
-    """The first run cannot say whether expired records had been read."""
+    """Expired offsets are unknown in a first run, which cannot say whether they had been read."""
     [finding] = without_previous(snapshot(part()), None)
     assert (finding.kind, finding.severity, finding.last) == ("expired", Severity.UNKNOWN, 9)
     assert list(without_previous(snapshot(part(earliest=0)), None)) == []
@@ -130,7 +128,7 @@ def test_a_partition_without_an_earlier_run_is_whole_only_if_nothing_was_removed
 
 
 def test_only_an_unknown_cleanup_policy_is_reported() -> None:
-    """A known policy is refused or fine."""
+    """An unknown cleanup policy is a finding, a known one is not."""
     known = snapshot(part())
     assert list(unknown_policies(known)) == []
     topics = (replace(known.topics[0], cleanup_policy=UNKNOWN_POLICY),)
@@ -139,7 +137,7 @@ def test_only_an_unknown_cleanup_policy_is_reported() -> None:
 
 
 def test_retention_is_a_loss_only_for_records_that_no_run_had_read() -> None:
-    """Records that an earlier run has audited may expire."""
+    """Expired records are a loss only if no earlier run has audited them."""
     before = snapshot(part())
     [read] = against_previous(snapshot(part(earliest=60, start=60)), before)
     assert (read.kind, read.severity) == ("retention-loss", Severity.NOTE)
@@ -149,7 +147,7 @@ def test_retention_is_a_loss_only_for_records_that_no_run_had_read() -> None:
 
 
 def test_recreated_topics_and_smaller_end_offsets_are_losses() -> None:
-    """Neither happens in normal operation."""
+    """A topic that was created again, and a smaller end offset, are errors."""
     before = snapshot(part())
     [recreated] = against_previous(snapshot(part(), topic_id="other"), before)
     assert recreated.kind == "recreated-topic"
@@ -159,7 +157,7 @@ def test_recreated_topics_and_smaller_end_offsets_are_losses() -> None:
 
 
 def test_a_transaction_that_wrote_long_ago_hangs() -> None:
-    """Its coordinator would have aborted it."""
+    """A transaction is an error after the time in which its coordinator would have aborted it."""
     producer = ProducerState(
         producer_id=7, producer_epoch=0, transaction_start_offset=90, last_timestamp_ms=10
     )

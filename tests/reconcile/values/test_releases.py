@@ -1,4 +1,4 @@
-"""Canonical JSON in plain Python, which Spark 3.5 has in place of a type for JSON."""
+"""Canonical JSON in plain Python, for Spark 3.5, which has no type for JSON."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from pyconnect_reconcile.values.releases import canonical
     ],
 )
 def test_members_are_sorted_and_all_else_is_kept(text: str | None, expected: str | None) -> None:
-    """As UTF-16 sorts, which puts emoji before ligatures; what is not JSON is null."""
+    """Members are sorted as UTF-16, which puts emoji before ligatures; invalid JSON is None."""
     assert canonical(text) == expected
 
 
 def test_a_member_of_the_first_element_is_found_or_absent() -> None:
-    """Null in JSON is a value; no such member is none."""
+    """A null member is the text `null`, and a missing member is None."""
     listed = '[{"payload":{"b":"2","a":"1"},"none":null},"end"]'
     assert canonical(listed, "payload") == '{"a":"1","b":"2"}'
     assert canonical(listed, "none") == "null"

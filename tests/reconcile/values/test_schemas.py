@@ -41,7 +41,7 @@ ANSWERS = {
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers those who know the password or the token."""
+    """A handler that answers requests with the password or the token."""
 
     def do_GET(self) -> None:
         known = self.headers.get("Authorization") in {BASIC, "Bearer token"}
@@ -72,7 +72,7 @@ def access(tmp_path: Path) -> str:
 
 
 def test_a_schema_comes_with_all_that_it_refers_to(url: str, access: str) -> None:
-    """Referenced schemas come first; a schema without a type is Avro."""
+    """A schema comes with its references in order of use, and is Avro without a type."""
     with open_registry(Registry(url=url, properties=access)) as registry:
         plain, used = registry.schema(1), registry.schema(2)
         assert registry.schema(9) is None
@@ -83,13 +83,13 @@ def test_a_schema_comes_with_all_that_it_refers_to(url: str, access: str) -> Non
 
 
 def test_the_address_may_hold_user_and_password(url: str) -> None:
-    """As the converters take it."""
+    """An address may hold user and password, as in Confluent's converters."""
     with open_registry(Registry(url=url.replace("//", "//me:hunter2%3Ax@"))) as registry:
         assert registry.schema(1) is not None
 
 
 def test_a_token_gives_access_too(url: str, tmp_path: Path) -> None:
-    """As the converters name it."""
+    """`bearer.auth.token` gives access, as in Confluent's converters."""
     path = tmp_path / "token.properties"
     path.write_text("bearer.auth.token=token\n")
     with open_registry(Registry(url=f"{url}/", properties=str(path))) as registry:
@@ -97,7 +97,7 @@ def test_a_token_gives_access_too(url: str, tmp_path: Path) -> None:
 
 
 def test_refusals_of_a_registry_are_reported_without_secrets(url: str, access: str) -> None:
-    """A refusal, an odd answer, and a missing server are errors, not missing schemas."""
+    """A refusal, an invalid answer and an unreachable server are errors, not missing schemas."""
     with (
         open_registry(Registry(url=url)) as registry,
         pytest.raises(ReconcileError, match="answers 401") as caught,
@@ -118,14 +118,14 @@ def test_refusals_of_a_registry_are_reported_without_secrets(url: str, access: s
 
 
 def test_the_next_address_is_asked_where_one_does_not_answer(url: str, access: str) -> None:
-    """Several addresses are one registry."""
+    """If an address does not answer, the next one of the registry is asked."""
     urls = f"http://127.0.0.1:1, {url}"
     with open_registry(Registry(url=urls, properties=access)) as registry:
         assert registry.schema(1) is not None
 
 
 def test_stores_that_are_not_pem_are_refused(tmp_path: Path) -> None:
-    """Java's own formats cannot be read."""
+    """Stores in Java's own formats are refused."""
     store, path = tmp_path / "trust.jks", tmp_path / "registry.properties"
     store.write_bytes(b"\xfe\xed\xfe\xed")
     path.write_text(f"schema.registry.ssl.truststore.location={store}\n")
@@ -169,16 +169,13 @@ def written(schema: object, value: object, *named: object) -> bytes:
     [("string", "text"), (["null", "long"], None), ({"type": "map", "values": "int"}, {"a": 1})],
 )
 def test_a_value_and_its_mark_are_read_as_a_record(schema: object, value: object) -> None:
-    """The kind of value does not matter.
-
-    Fields of a record follow each other without a separator.
-    """
+    """A value of any type and its mark are read as a record, whose fields follow each other."""
     body = written(schema, value) + MARK
     assert read(framed_schema(json.dumps(schema)), body) == {"value": value, "end": MARK}
 
 
 def test_schemas_that_are_referred_to_are_written_where_they_are_first_used() -> None:
-    """Names are looked up in the namespace of the record that uses them; twice is not defined."""
+    """A referenced type is defined at its first use, by its namespace, and only once."""
     address = {"city": "x", "kind": "WORK"}
     order = {"to": address, "others": [None, address], "kind": "HOME"}
     body = written(ORDER, order, KIND, ADDRESS) + MARK
@@ -187,7 +184,7 @@ def test_schemas_that_are_referred_to_are_written_where_they_are_first_used() ->
 
 
 def test_decimals_of_unknown_precision_get_the_greatest_one() -> None:
-    """Connect writes 64 for them, which is more than Spark has."""
+    """A decimal gets 38 digits, Spark's maximum, because Connect declares 64 by default."""
     kind = {"type": "bytes", "logicalType": "decimal", "precision": 64, "scale": 2}
     fields = [{"name": "price", "type": ["null", kind]}]
     schema = {"type": "record", "name": "R", "fields": fields}
@@ -197,7 +194,7 @@ def test_decimals_of_unknown_precision_get_the_greatest_one() -> None:
 
 
 def test_a_text_that_is_not_json_is_refused() -> None:
-    """The texts of other formats are."""
+    """A schema text that is not JSON, as those of other formats, raises ValueError."""
     with pytest.raises(ValueError, match="Expecting value"):
         framed_schema('syntax = "proto3";')
 
@@ -212,7 +209,7 @@ def schema(*fields: tuple[str, Any], name: str = "Row") -> dict[str, Any]:
 
 
 def written_files(directory: Path, *schemas: Any) -> list[str]:
-    """Return files without records, whose headers have the schemas."""
+    """Return files without records whose headers have the schemas."""
     for number, each in enumerate(schemas):
         stream = io.BytesIO()
         fastavro.writer(stream, each, [])
@@ -221,7 +218,7 @@ def written_files(directory: Path, *schemas: Any) -> list[str]:
 
 
 def test_a_field_that_some_files_lack_may_be_null(tmp_path: Path) -> None:
-    """Types are kept with what decides how values are read."""
+    """A field that some files lack becomes nullable, and types keep what decides their reading."""
     first = schema(("id", "long"), ("at", ["null", CLOCK]), ("price", PRICE))
     paths = written_files(tmp_path, first, schema(("note", "string"), ("id", "long")), first)
     found = json.loads(reader_schema(paths, None))["fields"]
@@ -244,13 +241,13 @@ def test_a_field_that_some_files_lack_may_be_null(tmp_path: Path) -> None:
 def test_files_that_are_not_rows_of_one_kind_are_refused(
     tmp_path: Path, schemas: list[Any], reason: str
 ) -> None:
-    """The file and the field are named."""
+    """Files without a common schema are an error that names file and field."""
     with pytest.raises(ReconcileError, match=reason):
         reader_schema(written_files(tmp_path, *schemas), None)
 
 
 def test_files_whose_schemas_are_out_of_reach_are_refused(tmp_path: Path) -> None:
-    """Spark would take the schema of one of them. A schema that is given is used."""
+    """Remote files need a given schema, because Spark would use the schema of one file."""
     with pytest.raises(ReconcileError, match="hdfs://a/b: the schemas"):
         reader_schema(["hdfs://a/b"], None)
     given = schema(("id", "long"))

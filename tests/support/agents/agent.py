@@ -1,7 +1,4 @@
-"""A real agent process, as tests use it.
-
-The Java processes of an agent.
-"""
+"""A real agent process, as tests use it, and the Java processes of an agent."""
 
 import os
 import signal
@@ -23,7 +20,7 @@ START_TIMEOUT_S = 90
 
 
 class AgentWithFiles(AgentProcess):
-    """An agent that is given further files on its command line."""
+    """An agent that gets further files on its command line."""
 
     extra_files: tuple[Path, ...] = ()
 
@@ -32,30 +29,30 @@ class AgentWithFiles(AgentProcess):
 
 
 class Agent(WorkerRest[AgentProcess]):
-    """An agent process, addressed as an operator and as a client would."""
+    """An agent process with the calls of an operator and a client."""
 
     def log(self) -> str:
         return self.process.log_path.read_text()
 
     def supervisor(self) -> psutil.Process:
-        """The process that was started."""
+        """Return the process that was started."""
         return psutil.Process(self.process.pid)
 
     def children(self) -> list[psutil.Process]:
-        """Connectors and tasks: what the fork server has made."""
+        """Return the processes of connectors and tasks, which the fork server has started."""
         return [
             grandchild for child in self.supervisor().children() for grandchild in child.children()
         ]
 
     def revived(self, name: str) -> bool:
-        """Whether all of a connector runs; what has failed is restarted, as an operator would."""
+        """Return whether all of a connector runs; restart FAILED parts as an operator does."""
         states = self.states(name)
         if "FAILED" in states:
             self.call("POST", f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true")
         return bool(states) and set(states) == {"RUNNING"}
 
     def drain(self) -> None:
-        """SIGTERM to the worker process alone."""
+        """Send SIGTERM to the worker process alone."""
         os.kill(self.process.pid, signal.SIGTERM)
 
     def kill_supervisor(self) -> None:
@@ -67,7 +64,7 @@ class Agent(WorkerRest[AgentProcess]):
 
 
 class Agents:
-    """Makes agents on one broker, each with a directory and a group of its own."""
+    """Agents on one broker, each with its own directory and group."""
 
     def __init__(self, bootstrap_servers: str, directory: Path) -> None:
         self._bootstrap_servers = bootstrap_servers
@@ -89,7 +86,7 @@ class Agents:
             **worker_properties(self._bootstrap_servers, group_id or unique_name("agents")),
             "key.converter": STRING_CONVERTER,
             "value.converter": STRING_CONVERTER,
-            # What fails stays as it is, until a test restarts it.
+            # FAILED parts stay FAILED until a test restarts them.
             "agent.restart.policy": "never",
         }
         if connectors is not None:
@@ -115,9 +112,9 @@ class Agents:
 
 
 def emptied(*agents: Agent) -> Agent:
-    """Return the first of a group's agents when all run, without connectors and processes of any.
+    """Start a group's agents, remove all connectors, and return the first agent without processes.
 
-    So tests of a module share agents, whatever the test before did to them.
+    Tests of a module share agents this way, in whatever state a test leaves them.
     """
     for agent in agents:
         agent.process.start()
@@ -175,7 +172,7 @@ def wait_until_equal(copied: Path, original: Path) -> None:
 
 
 def task_pids(agent: Agent) -> list[int]:
-    """The processes of the tasks that run on an agent."""
+    """Return the processes of the tasks that run on an agent."""
     return [
         int(child["pid"])
         for child in agent.get("/agent/tasks")
@@ -184,9 +181,9 @@ def task_pids(agent: Agent) -> list[int]:
 
 
 def java_processes(agent: Agent) -> list[psutil.Process]:
-    """The Java processes of connectors and tasks, the connector's before that of its task.
+    """Return the Java processes of connectors and tasks, a connector's before those of its tasks.
 
-    Those of validations, which the agent keeps for a while, are left out.
+    Processes of validations, which the agent keeps for a while, are left out.
     """
     owners = [child["pid"] for child in agent.get("/agent/tasks") if child["pid"] is not None]
     found = agent.supervisor().children(recursive=True)

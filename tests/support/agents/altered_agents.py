@@ -1,7 +1,7 @@
 """Agents whose wall clock a test can set, and agents that SIGUSR1 blocks for a while.
 
-The blocked one runs this module: only its main thread stands still, the group's thread and the
-children go on.
+The blocked agent runs this module: only its main thread stands still; the group's thread and the
+children continue.
 """
 
 import os
@@ -15,14 +15,14 @@ from tests.support.agents.agent import Agent, AgentWithFiles
 
 
 class ShiftedAgent(AgentWithFiles):
-    """Its clock is right until `set_clock`."""
+    """An agent whose clock is right until `set_clock`."""
 
     @property
     def clock(self) -> Path:
         return self.config.directory / "clock"
 
     def set_clock(self, shift_s: float) -> None:
-        """Set the wall clock so many seconds before or behind the right time."""
+        """Move the wall clock by so many seconds."""
         new = self.clock.with_suffix(".new")
         new.write_text(str(shift_s))
         new.replace(self.clock)

@@ -74,14 +74,14 @@ class Numbers:
         )
 
     def positions(self) -> list[int]:
-        """The stored positions, in order."""
+        """Return the stored positions, in order."""
         found = self.agent.call("GET", self.path)
         if found.status != 200:
             return []
         return sorted(entry["offset"]["last"] for entry in found.json()["offsets"])
 
     def stored(self, topic: OffsetTopic | None = None) -> list[int]:
-        """The same, as the topic has them, or another one."""
+        """Return the stored positions of its own or another offsets topic, in order."""
         live = (topic or self.topic).live()
         return sorted(v["last"] for k, v in live.items() if json.loads(k)[0] == self.name)
 
@@ -93,7 +93,7 @@ class Numbers:
         assert self.agent.call("PUT", f"/connectors/{self.name}/resume").status == 202
 
     def alter(self, *positions: int | None) -> Answer:
-        """Alter partition 0, 1 … to these."""
+        """Alter the offsets of partitions 0, 1 … to these positions."""
         return self.send(
             {
                 "offsets": [
@@ -117,14 +117,14 @@ class Numbers:
 
 
 class Groups:
-    """Consumer groups as Kafka's own admin client sees them."""
+    """Consumer groups as Kafka's own admin client reports them."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         self.bootstrap_servers = bootstrap_servers
         self._admin = AdminClient({"bootstrap.servers": bootstrap_servers})
 
     def committed(self, group: str) -> dict[int, int]:
-        """Positions by partition; none without a group."""
+        """Return the positions by partition; empty if the group does not exist."""
         request = ConsumerGroupTopicPartitions(group)
         try:
             found = self._admin.list_consumer_group_offsets([request])[group].result(30)
@@ -192,7 +192,7 @@ class Sink:
         return self.groups.committed(self.group)
 
     def alter(self, *positions: int | None, topic: str | None = None) -> Answer:
-        """Alter partition 0, 1 … to these."""
+        """Alter the offsets of partitions 0, 1 … to these positions."""
         entries = [
             {
                 "partition": {"kafka_topic": topic or self.topic, "kafka_partition": partition},

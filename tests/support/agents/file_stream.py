@@ -15,7 +15,7 @@ LINES = 20_000
 
 
 class FileStreams:
-    """Names of one test, and looks into its topic."""
+    """Names of one test, and access to its topic."""
 
     def __init__(self, bootstrap_servers: str, *, partitions: int = 1) -> None:
         self.bootstrap_servers = bootstrap_servers
@@ -47,7 +47,7 @@ class FileStreams:
         return [record.value() or b"" for record in self.records()]
 
     def committed(self) -> int:
-        """The sink's committed offset; negative when there is none."""
+        """Return the sink's committed offset; negative when there is none."""
         return committed_offset(self.bootstrap_servers, f"connect-{self.sink_name}", self.topic)
 
     def offset_key(self, file: Path) -> bytes:
@@ -64,7 +64,7 @@ def lines_of(path: Path) -> list[str]:
 
 
 async def source_is_done(w: ChildrenWorld, streams: FileStreams, file: Path) -> None:
-    """The committed offset is the file's size."""
+    """Return whether the committed offset is the file's size."""
     expected = b'{"position":%d}' % file.stat().st_size
     await eventually_async(
         lambda: w.store.entries.get(streams.offset_key(file)) == expected,

@@ -17,7 +17,7 @@ MixedWorker = WorkerRest[ConnectWorker]
 
 
 class MixedGroup:
-    """`leader` was started first; `start(kind)` makes either kind of worker."""
+    """A group of two workers; `leader` was started first, and `start(kind)` makes either kind."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class MixedGroup:
         return self.leader, self.join()
 
     def agree(self, path: str) -> Any:
-        """Return the answer of both once it is the same; names in order, which Java's have not."""
+        """Return the answer of both workers once it is the same; names are sorted."""
 
         def answers() -> list[Any]:
             found = [worker.call("GET", path) for worker in self.both]
@@ -73,7 +73,7 @@ class MixedGroup:
         return eventually(agreed, WAIT_S, answers)[0]
 
     def owners(self, connector: str) -> list[str]:
-        """Worker of the connector and of each task, as both tell."""
+        """Return the worker of the connector and of each task, as both workers report them."""
         status = self.agree(f"/connectors/{connector}/status")
         return [part["worker_id"] for part in (status["connector"], *status["tasks"])]
 

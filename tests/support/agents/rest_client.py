@@ -1,6 +1,6 @@
 """Requests exactly as written, to an ASGI application or a server; and a worker's REST API.
 
-httpx and its like normalise paths, and that is what many tests are about.
+httpx and similar clients normalise paths, and many tests are about such paths.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class Answer:
 
     @property
     def message(self) -> str | None:
-        """Of an error envelope."""
+        """The message of an error envelope."""
         message: str | None = self.json()["message"]
         return message
 
@@ -48,7 +48,7 @@ def call_app(
     body: bytes | str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Answer:
-    """Answer one request by an application, without a socket, as uvicorn would hand it over."""
+    """Return an application's answer to a request as uvicorn would pass it, without a socket."""
     return asyncio.run(acall_app(app, method, target, body, headers))
 
 
@@ -105,7 +105,7 @@ def call_url(
     *,
     ssl_context: ssl.SSLContext | None = None,
 ) -> Answer:
-    """Answer one request by a server; the connection is closed afterwards."""
+    """Return a server's answer to a request; the connection is closed afterwards."""
     address = urlsplit(base_url)
     host, port = address.hostname or "", address.port
     connection: HTTPConnection
@@ -140,9 +140,9 @@ WAIT_S = 150
 
 
 def is_momentary(answer: Answer) -> bool:
-    """Tell whether it refuses what is impossible during a rebalance only: clients should repeat it.
+    """Return whether an answer refuses only during a rebalance: clients should repeat the request.
 
-    Reads have no 409 of their own in Apache's worker: theirs is a 500.
+    Reads in Apache's worker have no 409 of their own: theirs is a 500.
     """
     return (answer.status == 409 and "momentarily" in answer.text) or (
         answer.status in (409, 500) and "a rebalance is expected" in answer.text
@@ -150,7 +150,7 @@ def is_momentary(answer: Answer) -> bool:
 
 
 class Addressed(Protocol):
-    """A worker's process, or what is known of a shared one."""
+    """A worker's process, or the address of a shared one."""
 
     @property
     def url(self) -> str: ...
@@ -160,7 +160,7 @@ Process = TypeVar("Process", bound=Addressed)
 
 
 class WorkerRest(Generic[Process]):
-    """A worker, addressed as a client would; its URL is looked up at each request."""
+    """A worker with the calls of a client; its URL is looked up at each request."""
 
     def __init__(self, process: Process) -> None:
         self.process = process
@@ -175,7 +175,7 @@ class WorkerRest(Generic[Process]):
         return call_url(self.url, method, path, text, headers)
 
     def ask(self, method: str, path: str, body: object = None) -> Answer:
-        """Send a request, again as long as it is only momentarily impossible."""
+        """Send a request, and repeat it as long as a rebalance refuses it."""
         return eventually(
             lambda: None if is_momentary(found := self.call(method, path, body)) else found,
             WAIT_S,
@@ -199,7 +199,7 @@ class WorkerRest(Generic[Process]):
         return answer
 
     def states(self, name: str) -> tuple[str, ...]:
-        """States of the connector and of its tasks; empty while there is no status."""
+        """Return the states of the connector and its tasks; empty if there is no status."""
         answer = self.call("GET", f"/connectors/{name}/status")
         if answer.status in (404, 409):
             return ()

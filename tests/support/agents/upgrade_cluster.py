@@ -64,7 +64,7 @@ class Tool:
     def upgrade_until(
         self, reached: Callable[[list[Entry]], bool], phase: str, *options: str
     ) -> None:
-        """Begin an upgrade and kill it as soon as its entries say so."""
+        """Begin an upgrade and kill it as soon as `reached` is true for its entries."""
         before = len(self.journal())
         arguments = ["upgrade", "--phase", phase, "--settle", SETTLE, "--yes", *options]
         process = subprocess.Popen(
@@ -84,12 +84,12 @@ class Tool:
             process.wait()
 
     def started_at(self, before: int) -> int:
-        """Return the beginning of the run that was under way when there were `before` entries."""
+        """Return the start of the run that was in progress when there were `before` entries."""
         entries = self.journal()[:before]
         return max(at for at, entry in enumerate(entries) if isinstance(entry, Started))
 
     def journal(self) -> list[Entry]:
-        """Every entry so far, of all runs."""
+        """Return every entry so far, of all runs."""
         return [
             entry
             for path in (self.state / "pyconnect" / "upgrades").glob("*.jsonl")
@@ -101,12 +101,12 @@ class Tool:
 def upgradable_cluster(
     size: int, bootstrap_servers: str, directory: Path, properties: Mapping[str, str] | None = None
 ) -> Iterator[Cluster]:
-    """Agents that may change their phase."""
+    """Start agents that may change their phase."""
     settings = {**ALLOWED, **(properties or {})}
     with cluster_of(size, bootstrap_servers, directory, settings) as cluster:
         yield cluster
 
 
 def phases(cluster: Cluster) -> list[str]:
-    """As each agent says."""
+    """Return the phase that each agent reports."""
     return [agent.get("/agent")["exactly_once_source_support"] for agent in cluster.agents]

@@ -20,7 +20,7 @@ PROPERTIES = {
 
 
 def distributed(**changes: str) -> DistributedConfig:
-    """Return a distributed worker's configuration; underscores in names stand for dots."""
+    """Return a distributed worker's configuration; underscores in names become dots."""
     changed = {name.replace("_", "."): value for name, value in changes.items()}
     return DistributedConfig.parse(PROPERTIES | changed)
 
@@ -52,9 +52,9 @@ def store_log(
     name: str,
     properties: Mapping[str, str] | None = None,
 ) -> CompactedLog:
-    """Return the log of a topic of one replica and two partitions, of the config topic one.
+    """Return the log of a topic with one replica and two partitions; the config topic has one.
 
-    `properties` are the worker's; they may say otherwise.
+    `properties` of the worker replace these defaults.
     """
     word = {"configs": "config", "offsets": "offset", "statuses": "status"}[kind.value]
     topic = {

@@ -1,4 +1,4 @@
-"""Runs reconciliation jobs within the tests' process and says what they found."""
+"""Runs reconciliation jobs within the tests' process and returns their findings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Place = tuple[int | None, int | None]
 
 
 class Steps(Events):
-    """Passes the name of each step of a run on when the step begins."""
+    """Events that report the name of each step of a run when the step begins."""
 
     def __init__(self, began: Callable[[str], None]) -> None:
         super().__init__(machine=True, stream=io.StringIO())
@@ -51,7 +51,7 @@ class Audit:
     ) -> Answer:
         """Run a job with these members of a spec; the broker is the session's.
 
-        The run calls `began` with the name of each step and waits for it. A report is written to
+        The run calls `began` with the name of each step and waits for it. The report is written to
         `report`, a new directory.
         """
         clusters = {"main": {"bootstrap": self.bootstrap}}
@@ -90,7 +90,7 @@ class Audit:
 
 
 class Answer:
-    """The answer of a job, in the shapes that tests compare."""
+    """The result of a job, in the forms that tests compare."""
 
     def __init__(self, outcome: CheckOutcome) -> None:
         self.outcome = outcome
@@ -103,26 +103,26 @@ class Answer:
         return [finding for finding in self.outcome.findings if finding.kind == kind]
 
     def kinds(self) -> set[str]:
-        """The kinds of the findings that are no notes."""
+        """Return the kinds of the findings that are not notes."""
         found = self.outcome.findings
         return {each.kind for each in found if each.severity is not Severity.NOTE}
 
     def intervals(self, kind: str) -> set[tuple[str | None, int | None, int | None]]:
-        """(group, first, last) of each finding of a kind."""
+        """Return (group, first, last) of each finding of a kind."""
         return {(each.group, each.first, each.last) for each in self.of(kind)}
 
     def places(self, kind: str) -> set[frozenset[Place]]:
-        """For each finding of a kind the (partition, offset) of its copies."""
+        """Return the (partition, offset) pairs of the copies, for each finding of a kind."""
         return {
             frozenset((copy.partition, copy.offset) for copy in each.copies)
             for each in self.of(kind)
         }
 
     def rows(self, kind: str) -> set[int | None]:
-        """The lines of files in the findings of a kind."""
+        """Return the lines of files in the findings of a kind."""
         return {copy.row for each in self.of(kind) for copy in each.copies if copy.file}
 
 
 def no_table() -> NoReturn:
-    """In place of Spark for a capture without tables, which needs none."""
+    """Replace Spark for a capture without tables, which does not need it."""
     raise AssertionError("there is no table to copy")

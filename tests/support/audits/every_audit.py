@@ -1,4 +1,4 @@
-"""Every audit once, on seeded faults, for tests of places and releases that run audits."""
+"""One audit of each kind, on seeded faults, for tests of places and releases that run audits."""
 
 import json
 import sqlite3
@@ -24,7 +24,7 @@ Found = list[tuple[str, list[tuple[str | int, int]]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeededAudit:
-    """The members of a spec, and what the audit has to find."""
+    """The members of a spec, and the findings that the audit must report."""
 
     asked: Mapping[str, object]
     found: Found
@@ -39,7 +39,7 @@ def specs(
 
 
 def check(audits: Sequence[SeededAudit], runs: Sequence[Ended]) -> None:
-    """Each audit has a report with its findings, and no others."""
+    """Assert that each audit has a report with exactly its findings."""
     assert runs[0].code == 1, runs[0].err
     for audit, run in zip(audits, runs, strict=True):
         assert sorted(run.found) == sorted(audit.found), (audit.asked["job"], run.report)
@@ -73,7 +73,7 @@ def _lines(texts: Sequence[str]) -> list[Record]:
 
 
 def _of_lines(bootstrap: str, directory: Path) -> list[SeededAudit]:
-    """A hole, an aborted transaction, a repetition, a lost and a foreign line."""
+    """Seed a gap, an aborted transaction, a repetition, a lost and a foreign line."""
     seed = seed_topic(bootstrap, partitions=2)
     texts = [f"n={n}" for n in range(40) if n not in {7, 8}]
     seed.write(_lines(texts[:20]), outcome="commit")
@@ -109,7 +109,7 @@ def _of_lines(bootstrap: str, directory: Path) -> list[SeededAudit]:
 
 
 def _of_keys(bootstrap: str) -> list[SeededAudit]:
-    """Another version of a key, two records of a key in another order, a span without a record."""
+    """Seed a changed version, two records in another order, and a span without a record."""
     keyed, other, origin, copy, all_of, fewer = (seed_topic(bootstrap) for _ in range(6))
     keyed.write([Record(b"1", key=b"a"), Record(b"2", key=b"b")])
     other.write([Record(b"1", key=b"a"), Record(b"3", key=b"b")])
@@ -143,7 +143,7 @@ def _of_keys(bootstrap: str) -> list[SeededAudit]:
 
 
 def _of_offsets(bootstrap: str) -> SeededAudit:
-    """An offset that went back."""
+    """Seed an offset that went back."""
     worker = seed_topic(bootstrap, config={"cleanup.policy": "compact"})
     key = json.dumps(["c", {"file": "a"}]).encode()
     back = worker.write([Record(b'{"position":%d}' % n, key=key) for n in (90, 40)])
@@ -152,7 +152,7 @@ def _of_offsets(bootstrap: str) -> SeededAudit:
 
 
 def _of_rows(bootstrap: str, directory: Path) -> list[SeededAudit]:
-    """Nested JSON, members in any order, beside Parquet; and keys beside a table of SQLite."""
+    """Seed nested JSON, members in any order, beside Parquet; and keys beside a SQLite table."""
     seed = seed_topic(bootstrap)
     rows = [{"id": n, "at": {"b": [n, None], "a": f"é{n}"}, "x": n / 4} for n in range(30)]
     seed.write(

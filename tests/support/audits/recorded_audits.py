@@ -1,4 +1,4 @@
-"""Compares of records that are given in memory: the jobs themselves, without a broker."""
+"""Compares of records in memory: the jobs themselves, without a broker."""
 
 import io
 import tempfile
@@ -37,7 +37,7 @@ LEFT, RIGHT = "left", "right"
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A record; its offset is its place in the list where none is given."""
+    """A record; without an offset its offset is its index in the list."""
 
     value: bytes | None
     key: bytes | None = None
@@ -75,12 +75,12 @@ class RecordedBench(Bench):
         columns = list(zip(*rows, strict=True)) or [()] * len(FIELDS)
         table = pa.table(columns, schema=FIELDS)
         file = Path(tempfile.mkdtemp(dir=self.directory)) / "records.parquet"
-        # Python workers of Spark would take longer than the compare.
+        # Starting Spark's Python workers would take longer than the compare.
         parquet.write_table(table, file)
         return self.spark.read.parquet(file.as_uri())
 
     def require_same_topics(self) -> None:
-        """Nothing deletes the topics of a test."""
+        """Accept the topics, because no test deletes one."""
 
 
 def _offset(each: Given, at: int) -> int:

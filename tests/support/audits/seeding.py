@@ -1,4 +1,4 @@
-"""Writes records with known faults; keeps a list of what is where."""
+"""Writes records with known faults, and keeps a list of their places."""
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ Headers = Sequence[tuple[str, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record to be written."""
+    """One record to write."""
 
     value: bytes | None
     key: bytes | None = None
@@ -29,7 +29,7 @@ class Record:
 
 @dataclass(slots=True)
 class Seed:
-    """A topic of a test's own, and the producer that fills it."""
+    """A topic of one test, and the producer that fills it."""
 
     bootstrap: str
     topic: str
@@ -38,9 +38,9 @@ class Seed:
     def write(
         self, records: Sequence[Record], *, outcome: str | None = None
     ) -> list[tuple[int, int]]:
-        """Write in order and return (partition, offset) of each.
+        """Write records in order and return (partition, offset) of each.
 
-        `outcome` commit or abort wraps them in one transaction; None writes without.
+        `outcome` commit or abort wraps them in one transaction; None writes without one.
         """
         if outcome is None:
             producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": "1"})
@@ -55,11 +55,11 @@ class Seed:
         return places
 
     def _wait_for_markers(self, places: Sequence[tuple[int, int]]) -> None:
-        """The coordinator answers before it writes them: until then the transaction is open."""
+        """Wait until the markers are written: the coordinator answers before that."""
         lasts = dict(places)
 
         def are_there() -> bool:
-            # To readers of committed records an earlier transaction that is open hides the end.
+            # An earlier open transaction hides the end from readers of committed records.
             ends = ends_of(self.bootstrap, self.topic, lasts, committed=False)
             return all(ends[partition] > last + 1 for partition, last in lasts.items())
 
@@ -67,12 +67,12 @@ class Seed:
 
     @contextmanager
     def transaction(self) -> Iterator[Producer]:
-        """A producer with an open transaction, which the block ends or leaves open."""
+        """Yield a producer with an open transaction, which the block ends or leaves open."""
         producer = Producer(
             {
                 "bootstrap.servers": self.bootstrap,
                 "transactional.id": f"seed-{uuid.uuid4()}",
-                # Open transactions of a test outlast several audits on a busy machine.
+                # The open transactions of a test outlast several audits on a busy machine.
                 "transaction.timeout.ms": "600000",
                 "linger.ms": "1",
             }
@@ -122,7 +122,7 @@ def seed_topic(
     config: Mapping[str, str] | None = None,
     name: str | None = None,
 ) -> Seed:
-    """Create a topic and return what fills it."""
+    """Create a topic and return its `Seed`."""
     topic = name or unique_name("audited")
     admin = AdminClient({"bootstrap.servers": bootstrap})
     created = admin.create_topics(

@@ -1,4 +1,4 @@
-"""Sequences in a topic, as readers with either isolation level see them."""
+"""Sequences in a topic, for readers with either isolation level."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ NO_TOPIC = (
 
 
 class Sequences:
-    """One connector's name and topic (one partition), its flags, and how far it may go."""
+    """One connector's name and topic (one partition), its flags and its limit."""
 
     def __init__(self, bootstrap_servers: str, directory: Path) -> None:
         self.bootstrap_servers = bootstrap_servers
@@ -36,7 +36,7 @@ class Sequences:
         self.allow(0)
 
     def allow(self, limit: int) -> None:
-        """Let every task go on to this number; replaced at once, so that no task reads half."""
+        """Let every task go on to this number; replace the file, so no task reads half of it."""
         new = self.directory / f"{LIMIT}.new"
         new.write_text(str(limit))
         new.replace(self.directory / LIMIT)
@@ -55,7 +55,7 @@ class Sequences:
         }
 
     def seen(self, *, committed: bool = True) -> Mapping[str, list[int]]:
-        """All values to where the topic ends now, by key, in the order of the topic."""
+        """Return all values up to the topic's present end, by key, in the order of the topic."""
         found: dict[str, list[int]] = defaultdict(list)
         end = self.end(committed=committed)
         if not end:
@@ -69,7 +69,7 @@ class Sequences:
                     assert error.code() == KafkaError._PARTITION_EOF, error
                     return found
                 if (message.offset() or 0) >= end:
-                    # Who writes all the time would never let a reader come to the end.
+                    # While a task writes all the time, a reader would never reach the end.
                     return found
                 found[(message.key() or b"").decode()].append(int(message.value() or b"0"))
         finally:
@@ -77,9 +77,9 @@ class Sequences:
         raise AssertionError(f"the end of {self.topic} was not reached")
 
     def end(self, *, committed: bool = True) -> int:
-        """Offset at which readers come to an end now; 0 when there is no such topic yet.
+        """Return the present end offset for this isolation level; 0 when the topic does not exist.
 
-        An AssertionError when the broker cannot tell.
+        Raises AssertionError when the broker does not answer.
         """
         consumer = self._reader(committed=committed)
         try:
@@ -100,13 +100,13 @@ class Sequences:
                 "isolation.level": "read_committed" if committed else "read_uncommitted",
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
-                # The end is told by an answer without records, which a broker holds back so long.
+                # An answer without records marks the end; a broker delays it by this time.
                 "fetch.wait.max.ms": 20,
             }
         )
 
     def wait_for(self, last: int, tasks: int = 1, *, committed: bool = True) -> None:
-        """Until the first `tasks` sequences have reached `last`."""
+        """Wait until the first `tasks` sequences have reached `last`."""
         keys = [str(number) for number in range(tasks)]
 
         def reached() -> bool:
@@ -119,14 +119,14 @@ class Sequences:
         return {key: values[-3:] for key, values in self.seen().items()}
 
     def check(self, last: int, tasks: int = 1) -> None:
-        """Every number once and in order, for readers of committed records."""
+        """Assert that readers of committed records get every number once and in order."""
         self.wait_for(last, tasks)
         seen = self.seen()
         for number in range(tasks):
             assert seen[str(number)] == list(range(1, last + 1)), f"sequence {number}"
 
     def producer(self, transactional_id: str) -> Producer:
-        """Return a producer that has just fenced the earlier user of the id."""
+        """Return a producer that has fenced the previous user of the id."""
         producer = Producer(
             {"bootstrap.servers": self.bootstrap_servers, "transactional.id": transactional_id}
         )

@@ -1,4 +1,4 @@
-"""Sink connectors of the tests, that run in real children."""
+"""Sink connectors of the tests, which run in real child processes."""
 
 import json
 import threading
@@ -11,11 +11,11 @@ from tests.support.plugins.plain_connectors import PlainSink, PlainSinkTask
 
 
 class ReportingTask(PlainSinkTask):
-    """Writes values to `file`, one a line, but reports those that begin with `errant`.
+    """A task that writes values to `file`, one a line, but reports those that begin with `errant`.
 
-    `report`: `wait` waits for each report, `hide` catches what the report raises, `changed`
-    reports a record of its own making, else nothing special. With `notes` a commit is requested in
-    each `put`, and each appends `<offset> <reports so far> <reports that are not done>` there.
+    `report`: `wait` waits for each report, `hide` catches the exception of the report, `changed`
+    reports a record that the task made, otherwise plain reports. With `notes` each `put` requests a
+    commit, and each commit appends `<offset> <reports so far> <reports that are not done>` there.
     """
 
     def start(self, props: Mapping[str, str]) -> None:
@@ -70,12 +70,12 @@ class ReportingSink(PlainSink):
 
 
 class BufferingTask(PlainSinkTask):
-    """Writes files of `records.per.file` records into `directory`, one partition each.
+    """A task that writes files of `records.per.file` records of a partition into `directory`.
 
-    A file is `<topic>-<partition>-<first offset>.json` with the list of its values, and committed
-    is what is in files. `finish.when.closing`: whether a smaller file is written when the
-    partition is about to be closed; a task that knows nothing of it drops its buffer. Values are
-    also appended to `directory/put` as they come.
+    A file is `<topic>-<partition>-<first offset>.json` with the list of its values; only records in
+    files are committed. `finish.when.closing`: whether a smaller file is written when the partition
+    is about to be closed; otherwise the buffer is dropped. Values are also appended to
+    `directory/put` as they come.
     """
 
     def start(self, props: Mapping[str, str]) -> None:
@@ -123,9 +123,9 @@ class BufferingSink(PlainSink):
 
 
 class HangingTask(PlainSinkTask):
-    """Writes values to `file`, one a line; hangs in `put` for ever when it finds the file `flag`.
+    """A task that writes values to `file`, one a line; `put` hangs when the file `flag` exists.
 
-    It takes the flag away first, so that its successor goes on, and leaves `flag.taken`.
+    `put` removes the flag first, so that its successor continues, and leaves `flag.taken`.
     """
 
     def start(self, props: Mapping[str, str]) -> None:
@@ -145,7 +145,7 @@ class HangingSink(PlainSink):
 
 
 class UnstoppableTask(PlainSinkTask):
-    """Takes records and forgets them; `stop` never returns."""
+    """A task that takes records and forgets them; `stop` never returns."""
 
     def start(self, props: Mapping[str, str]) -> None:
         """Nothing to start."""

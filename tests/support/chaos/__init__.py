@@ -1,1 +1,1 @@
-"""Kills and faults, and witnesses of what they must not change."""
+"""Kills and faults, and witnesses of the facts that they must not change."""

@@ -1,11 +1,11 @@
-"""Kills and freezes of agents while lines are appended, and what readers see in the end.
+"""Kills and freezes of agents while lines are appended, and what readers get in the end.
 
 Agents of one cluster run file connectors, some of one task and some of several, whose number
-changes: each change deals their files to other tasks. Some may be Apache's, in Java, with sinks
+changes: each change assigns their files to other tasks. Some may be Apache's, in Java, with sinks
 behind them. Random blows hit a worker process, a task's process or its Java process alone, or a
-whole host; frozen ones come back after their session is over. FAILED tasks are
-restarted as an operator would. Everything random comes from one seed, though what a schedule meets
-depends on the machine.
+whole host; frozen processes continue after their session is over. FAILED tasks are restarted as
+by an operator. Everything random comes from one seed, but the state that a blow meets depends on
+the machine.
 """
 
 import contextlib
@@ -78,9 +78,9 @@ class Report:
     missing: int = 0
     comparisons: int = 0
     status_faults: list[str] = field(default_factory=list)
-    """Where statuses did not say what runs, although everything was right again."""
+    """Statuses that differ from the running processes for long after the recovery."""
     gaps: list[str] = field(default_factory=list)
-    """Where lines are missing: connector, topic or file, and the ranges of the lines."""
+    """Places of missing lines: connector, topic or file, and the ranges of the lines."""
 
     def summary(self) -> str:
         counts = sorted((blow.value, count) for blow, count in self.blows.items())
@@ -94,7 +94,7 @@ class Report:
         )
 
     def note_gap(self, connector: str, place: str, missing: AbstractSet[int]) -> None:
-        """Note the lines that are missing at one place, if there are any."""
+        """Note the missing lines of one place, if there are any."""
         if missing:
             ranges = ", ".join(f"{first}-{last}" for first, last in ranges_of(missing))
             self.gaps.append(f"{connector}, {place}: lines {ranges}")
@@ -112,9 +112,9 @@ def ranges_of(numbers: AbstractSet[int]) -> Sequence[tuple[int, int]]:
 
 
 class Operator:
-    """Restarts failed tasks until it is dismissed, through whichever agent answers.
+    """An operator that restarts FAILED tasks through any agent that answers, until dismissed.
 
-    It has a thread of its own: an answer may wait for a frozen leader.
+    The operator has a thread of its own, because an answer may wait for a frozen leader.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Operator:
         self._thread.start()
 
     def reconfigure(self, name: str, config: Mapping[str, str]) -> None:
-        """Have it done soon."""
+        """Have a connector reconfigured soon."""
         self._wanted.put((name, config))
 
     def dismiss(self) -> None:
@@ -145,7 +145,8 @@ class Operator:
                 for agent in self._agents()[-1:]:
                     agent.call("PUT", f"/connectors/{name}/config", config)
             for name in self._names:
-                # Who is asked may die or freeze meanwhile; then another one is asked next time.
+                # The asked agent may die or freeze meanwhile; then another agent is asked next
+                # time.
                 with contextlib.suppress(*OUT_OF_REACH):
                     self._look_after(name)
 
@@ -182,7 +183,7 @@ class Chaos:
         lines_per_s: int = 100,
         exactly_once: bool = True,
     ) -> None:
-        """`in_java`: so many sources more, and a sink behind each; needs their jar."""
+        """`in_java`: so many more sources, each with a sink behind it; both need their jar."""
         self.report = Report(seed=seed)
         of_python = connectors + with_several_tasks
         self.subjects = [
@@ -201,13 +202,13 @@ class Chaos:
         self._random = random.Random(seed)
         self._exactly_once = exactly_once
         self._lines = SteadyLines(list(self.files.values()), lines_per_s, seed)
-        # What will put it right again, by agent that something was done to.
+        # Recoveries that are due, by the agent that was hit.
         self._recoveries: dict[Agent, tuple[float, Callable[[], object]]] = {}
         names = [each.name for each in self.subjects] + [each.name for each in self.sinks]
         self._operator = Operator(self._sound, names, self.report)
 
     def run(self, seconds: float) -> None:
-        """Cause trouble for so long at least, put everything right, and compare; fills `report`."""
+        """Cause trouble for at least so long, repair everything, compare, and fill `report`."""
         create_topics(self._bootstrap_servers, list(self.files))
         for file in self.files.values():
             file.touch()
@@ -257,9 +258,9 @@ class Chaos:
                 self._strike()
 
     def _has_hit(self) -> bool:
-        """Tell whether there were several kinds of blows, and one hit a transaction.
+        """Return whether there were several kinds of blows, and one hit a transaction.
 
-        A slow machine has few of either in the same time.
+        A slow machine has fewer of both in the same time.
         """
         if not self._exactly_once:
             return True
@@ -271,7 +272,7 @@ class Chaos:
         return [agent for agent in self._cluster.agents if agent not in self._recoveries]
 
     def _strike(self) -> None:
-        """One more blow, while two of three agents at least are sound."""
+        """Strike once more, while at least two of three agents are sound."""
         sound = self._sound()
         blow = self._random.choice(self._blows)
         agent = self._random.choice(sound)
@@ -310,12 +311,12 @@ class Chaos:
                 subject = self._random.choice(self.subjects)
                 tasks = self._random.randint(1, len(subject.files))
                 config = subject.config(tasks, exactly_once=self._exactly_once)
-                # Any other value makes a new task set.
+                # A new value makes the connector create new tasks.
                 config |= {"errors.retry.timeout": str(_now_ms() % 1000)}
                 self._operator.reconfigure(subject.name, config)
 
     def _task_pid(self, agent: Agent) -> int:
-        """Raises StopIteration when it runs no task."""
+        """Return the process of a task; raise StopIteration when the agent runs none."""
         return next(iter(self._task_pids(agent)))
 
     def _task_pids(self, agent: Agent) -> Sequence[int]:
@@ -324,7 +325,7 @@ class Chaos:
         return [int(task["pid"]) for task in tasks if task["pid"] is not None]
 
     def _java_pid(self) -> int:
-        """Return the Java process of some task; raises StopIteration when there is none."""
+        """Return the Java process of any task; raise StopIteration when there is none."""
         return next(
             child.pid
             for agent in self._sound()
@@ -341,10 +342,10 @@ class Chaos:
         for _, recover in recoveries.values():
             recover()
 
-    # what came of it
+    # the results
 
     def _compare_statuses(self, reader: LineReader) -> None:
-        """Wait until REST and the status topic say what runs; note what they say wrong for long."""
+        """Wait until REST and the status topic agree with the processes; else note the faults."""
         deadline_s = time.monotonic() + STATUS_S
         while faults := self._status_faults():
             if time.monotonic() > deadline_s:
@@ -371,7 +372,7 @@ class Chaos:
             if time.monotonic() > deadline_s:
                 return
             reader.read(LOOK_S)
-        # What came twice may still follow.
+        # Records that were written twice may still follow.
         while reader.read(1.0):
             continue
 
@@ -403,7 +404,7 @@ class Chaos:
 
 
 def _reason(trace: str) -> str:
-    """The line of a trace that tells most: its first."""
+    """Return the most informative line of a trace: its first."""
     return trace.splitlines()[0] if trace else ""
 
 

@@ -1,6 +1,6 @@
-"""Numbered lines that are appended to files all the time, and what readers see of them.
+"""Numbered lines that are appended to files all the time, and what readers get of them.
 
-The connectors of `chaos` too: sources in Python and Java, and Java sinks behind the latter.
+The connectors of `chaos` too: sources in Python and Java, and Java sinks behind the Java sources.
 """
 
 import json
@@ -22,9 +22,9 @@ TICK_S = 0.02
 
 
 class SteadyLines:
-    """Appends 1, 2, 3 … to each file, `lines_per_s` of them, from a thread of its own.
+    """A thread that appends 1, 2, 3 … to each file, `lines_per_s` of them.
 
-    An append may end within a line: what reads must wait for the rest.
+    An append may end within a line: a reader must wait for the rest.
     """
 
     def __init__(self, files: Sequence[Path], lines_per_s: int, seed: int) -> None:
@@ -39,7 +39,7 @@ class SteadyLines:
         self._thread.start()
 
     def finish(self) -> None:
-        """Append what is left of the last lines and stop."""
+        """Append the rest of the last lines and stop."""
         self._stopping.set()
         self._thread.join()
         for file, tail in self._tails.items():
@@ -65,7 +65,7 @@ class SteadyLines:
 
 
 class LineReader:
-    """Reads the only partition of each topic from its beginning, as far as it has come."""
+    """A reader of the only partition of each topic from its beginning."""
 
     def __init__(
         self, bootstrap_servers: str, topics: Sequence[str], *, committed: bool = True
@@ -83,7 +83,7 @@ class LineReader:
         self._consumer.assign(places)
 
     def read(self, timeout_s: float) -> int:
-        """Take what comes within `timeout_s`; return how many records that were."""
+        """Read for `timeout_s`; return the number of records."""
         messages = self._consumer.consume(1_000, timeout_s)
         for message in messages:
             assert message.error() is None, message.error()
@@ -100,7 +100,7 @@ class LineReader:
 def read_everything(
     bootstrap_servers: str, topics: Sequence[str], *, committed: bool
 ) -> Mapping[str, Sequence[int]]:
-    """All there is; aborted records too unless `committed`."""
+    """Return all records of the topics, aborted ones too unless `committed`."""
     reader = LineReader(bootstrap_servers, topics, committed=committed)
     try:
         idle = 0
@@ -122,12 +122,12 @@ BOUNDARIES: Sequence[Mapping[str, str]] = (
 PYTHON_SOURCE = "pyconnect_agent.builtin.connectors.file_stream.FileStreamSourceConnector"
 JAVA_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 FILES_OF_MANY = 4
-"""Of a connector with several tasks, which are at most as many."""
+"""The number of files of a connector with several tasks, which limits its tasks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A connector that is troubled; `files` by topic, several when it may have several tasks."""
+    """A connector that is hit; `files` by topic: several when it may have several tasks."""
 
     name: str
     number: int
@@ -149,9 +149,9 @@ class Subject:
                 **BOUNDARIES[self.number % len(BOUNDARIES)],
             }
         if self.source_class == JAVA_SOURCE:
-            # Apache's task returns a full batch while more lines are in its buffer, and looks
-            # into the buffer again only when the file has grown: with batch.size=7 about the last
-            # 1,000 characters of a finished file never come, on a Java worker too.
+            # Apache's task returns a full batch while more lines are in its buffer, and reads the
+            # buffer again only when the file has grown: with batch.size=7 about the last 1,000
+            # characters of a finished file never come, on a Java worker too.
             config["batch.size"] = "100000"
         return config
 
@@ -172,7 +172,7 @@ class Sink:
         }
 
     def lines(self) -> set[int]:
-        """Return the lines that it has written; a kill may leave a part of one."""
+        """Return the lines that the sink has written; a kill may leave a part of one."""
         found = self.file.read_text().splitlines() if self.file.exists() else []
         return {int(line) for line in found if line.isdigit()}
 
@@ -180,7 +180,7 @@ class Sink:
 def subject_of(
     number: int, files: int, directory: Path, source_class: str = PYTHON_SOURCE
 ) -> Subject:
-    """Make one with topics and files of its own."""
+    """Make a subject with topics and files of its own."""
     name = f"chaos-{number}"
     topics = [unique_name(name) for _ in range(files)]
     found = {topic: directory / f"{name}-{n}.txt" for n, topic in enumerate(topics)}

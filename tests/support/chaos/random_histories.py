@@ -1,4 +1,4 @@
-"""Topics with random records, and what their readers see of them, kept in memory."""
+"""Topics with random records, and the records that their readers get, kept in memory."""
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from tests.support.eventually import eventually
 COMMITTED, ABORTED, OPEN = "commit", "abort", "open"
 KEYS = (None, b"", b"\xff\xfe", *(b"k%d" % number for number in range(5)))
 JUNK = (None, None, b"", b"null", b"\xff\x00junk", b"{broken", b"[1", b"7", b'"text"')
-# Texts of JSON, as Python would write none of them.
+# JSON texts that Python's encoder would not write.
 NUMBERS = (
     "9223372036854775807", "-9223372036854775808", "9223372036854775808", "4611686018427387903",
     "-4611686018427387903", "4611686018427387904", "1180591620717411303424", "1.5", "3.0", '"4"',
@@ -28,7 +28,7 @@ SOURCES = ('"a"', '"b"', "8", "null")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A record with its offset and how its transaction ended."""
+    """A record with its offset and the outcome of its transaction."""
 
     record: Record
     partition: int
@@ -41,7 +41,7 @@ class Written:
 
 
 class History:
-    """A topic of a test's own; records are named by what readers of committed records see."""
+    """A topic of one test, and the records that were written to it."""
 
     def __init__(self, bootstrap: str, partitions: int) -> None:
         self.seed: Seed = seed_topic(bootstrap, partitions=partitions)
@@ -66,7 +66,7 @@ class History:
             self.written.append(Written(record, partition, offset, outcome))
 
     def settle(self) -> None:
-        """Wait until the markers of all transactions are there, and look at the ends."""
+        """Wait until the markers of all transactions are written, and note the ends."""
         first_open: dict[int, int] = {}
         for each in self.written:
             if each.outcome == OPEN:
@@ -77,7 +77,7 @@ class History:
             try:
                 parts = view.snapshot([self.seed.topic]).partitions
             except ReconcileError:
-                # A topic without a record may not be known to its broker yet.
+                # A broker may not have loaded a topic without records yet.
                 return False
             self.ranges = {part.partition: part for part in parts}
             return all(
@@ -99,7 +99,7 @@ class History:
 
     @property
     def open(self) -> bool:
-        """Whether a transaction holds records back."""
+        """Whether an open transaction hides records."""
         return any(part.open_tail > 0 for part in self.ranges.values())
 
     @property
@@ -107,9 +107,7 @@ class History:
         return sum(part.length for part in self.ranges.values())
 
     def visible(self, until: Mapping[int, int] | None = None) -> list[Written]:
-        """Return the records that readers of committed records see; with `until` up to offsets, by
-        partition.
-        """
+        """Return the records for readers of committed ones; `until`: end offsets by partition."""
         return [
             each
             for each in self.stable()
@@ -118,13 +116,13 @@ class History:
         ]
 
     def stable(self) -> list[Written]:
-        """All records before the last stable offsets, aborted ones too."""
+        """Return all records before the last stable offsets, aborted ones too."""
         return [each for each in self.there() if each.offset < self._part(each).last_stable]
 
     def beyond(self, until: Mapping[int, int] | None = None) -> list[Written]:
-        """Return the records that may or may not be on the other side.
+        """Return the records that the other side may or may not have.
 
-        Beyond given offsets, or the last stable ones.
+        They are beyond given offsets, or beyond the last stable ones.
         """
         return [
             each
@@ -138,7 +136,7 @@ class History:
         ]
 
     def there(self) -> list[Written]:
-        """All records that were not removed, by partition and offset."""
+        """Return all records that were not removed, by partition and offset."""
         left = [each for each in self.written if each.offset >= self._part(each).earliest]
         return sorted(left, key=lambda each: (each.partition, each.offset))
 
@@ -146,14 +144,14 @@ class History:
         return self.ranges[each.partition]
 
     def close(self) -> None:
-        """End what is open."""
+        """Abort the open transactions."""
         for producer in self._opened:
             producer.abort_transaction(DEADLINE_S)
 
 
 @contextmanager
 def histories(bootstrap: str, *partitions: int) -> Iterator[tuple[History, ...]]:
-    """Topics with so many partitions; open transactions end with the block."""
+    """Make topics with so many partitions; their open transactions end with the block."""
     made = tuple(History(bootstrap, number) for number in partitions)
     try:
         yield made
@@ -169,9 +167,9 @@ def partition_count(randomness: random.Random) -> int:
 def fill(
     history: History, randomness: random.Random, records: Sequence[Record], *, aborts: bool = True
 ) -> None:
-    """Write records in batches; each is committed once, and some were aborted before.
+    """Write records in batches; each is committed once, and some are aborted before that.
 
-    Now and then a transaction stays open.
+    Some transactions stay open.
     """
     rest = list(records)
     opened = randomness.random() < 0.2
@@ -187,7 +185,7 @@ def fill(
 
 
 def random_value(randomness: random.Random) -> bytes | None:
-    """A JSON object with a number and a source, or junk."""
+    """Return a JSON object with a number and a source, or a value of another form."""
     if randomness.random() < 0.15:
         return randomness.choice(JUNK)
     number = str(randomness.randint(-20, 60))
@@ -200,7 +198,7 @@ def random_value(randomness: random.Random) -> bytes | None:
 
 
 def random_records(randomness: random.Random, partitions: int, *, keyed: bool) -> list[Record]:
-    """Random records; `keyed`: each key has a partition of its own."""
+    """Return random records; `keyed`: each key has a partition of its own."""
     records = []
     for _ in range(randomness.choice((0, 1, 5, 20, 40))):
         key = randomness.choice(KEYS)

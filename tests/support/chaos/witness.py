@@ -1,7 +1,7 @@
-"""A source connector whose tasks note when they live, and whether another one does meanwhile.
+"""A source connector whose tasks note when they live, and whether another one lives meanwhile.
 
 Settings: `journal` (a file that all tasks append to), `stop.seconds` (how long a task takes to
-stop). A task holds a lock while it lives; the kernel frees the lock of one that was killed.
+stop). A task holds a lock while it lives; the kernel frees the lock of a killed task.
 """
 
 import fcntl
@@ -21,7 +21,7 @@ WITNESS = f"{__name__}.WitnessSource"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """`at_s` on the machine's monotonic clock; `what` is start, overlap, stopping or stop."""
+    """One note; `at_s` on the machine's monotonic clock; `what`: start, overlap, stopping, stop."""
 
     what: str
     task: str
@@ -46,7 +46,7 @@ class WitnessTask(PlainSourceTask):
 
     def stop(self) -> None:
         self.note("stopping")
-        # What takes long is what these tests are about.
+        # These tests are about tasks that take long to stop.
         time.sleep(float(self.props.get("stop.seconds", "0")))
         self.note("stop")
         self.lock.close()
@@ -63,7 +63,7 @@ class WitnessTask(PlainSourceTask):
 
 
 class WitnessSource(PlainSource):
-    """Makes `tasks.max` tasks, or as many as `tasks` says."""
+    """A source with `tasks.max` tasks, or the number in `tasks`."""
 
     def task_class(self) -> type[SourceTask]:
         return WitnessTask

@@ -1,6 +1,6 @@
-"""Imported by a fork server: its user may have no further process, until SIGUSR1 allows it.
+"""Imported by a fork server: its user cannot start a process until SIGUSR1 allows it.
 
-The limit does not hold for root, so root becomes another user.
+The limit does not apply to root, so root becomes another user.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""`pyconnect`, killed by itself before or after its journal gets an entry.
+"""`pyconnect`, which kills itself before or after an entry of its journal.
 
-The environment names the point: the entry, `before` or `after`, and which one of its kind.
+The environment names the point: the entry, `before` or `after`, and its number among its kind.
 """
 
 import os
@@ -12,7 +12,7 @@ from pyconnect_cli.acting.journal import JournalFile
 
 KILLED_AT = "PYCONNECT_TEST_KILLED_AT"
 WITHOUT_AUDIT = "PYCONNECT_TEST_WITHOUT_AUDIT"
-"""If it is set, repairs end without the audit, which takes a minute."""
+"""With this variable repairs end without the audit, which takes a minute."""
 append = JournalFile.append
 seen: list[str] = []
 

@@ -13,12 +13,12 @@ SOURCE_ROOTS = tuple(
 
 
 def is_gone(identity: ProcessIdentity) -> bool:
-    """Tell whether nothing of the process group lives."""
+    """Return whether no process of the group is alive."""
     return not group_members(identity)
 
 
 def python_environment(base: Mapping[str, str]) -> dict[str, str]:
-    """Return `base` with this source tree importable, whether it is installed or not."""
+    """Return `base` with a path to this source tree, whether it is installed or not."""
     return {**base, "PYTHONPATH": ":".join((*base.get("PYTHONPATH", "").split(), *SOURCE_ROOTS))}
 
 
@@ -38,7 +38,7 @@ def run_python(
 
 
 class RecordedProgress:
-    """Keeps what was reported; a `Progress`."""
+    """A `Progress` that keeps the reported steps."""
 
     def __init__(self) -> None:
         self.messages: list[str] = []

@@ -1,4 +1,4 @@
-"""Run `pyconnect` in this process, with a home of its own."""
+"""Run `pyconnect` in this process, with its own home directory."""
 
 import contextlib
 import io
@@ -38,7 +38,7 @@ class Pyconnect:
 
 
 class Command:
-    """Runs `pyconnect` for its exit code; what was printed last is kept in `out` and `err`."""
+    """Runs of `pyconnect` for the exit code; `out` and `err` have the last output."""
 
     def __init__(self, directory: Path, url: str, bootstrap_servers: str | None = None) -> None:
         self.url = url

@@ -1,4 +1,4 @@
-"""`pyconnect reconcile` as a process of its own, and the report that it leaves."""
+"""`pyconnect reconcile` as a process of its own, and its report."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from typing import Any
 from tests.support.commands.processes import python_environment, run_python
 
 RUN_S, RUNS_S = 300.0, 900.0
-# Settings of local sessions: nothing in tests runs long enough for better compilation.
+# Settings of local sessions: no test runs long enough to profit from more compilation.
 QUICK_CONF = {
     "spark.driver.memory": "1g",
     "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1",
@@ -35,7 +35,7 @@ class Ended:
 
     @property
     def found(self) -> list[tuple[str, list[tuple[str | int, int]]]]:
-        """(kind, places) of each finding that is no note; a place is (partition or file, n)."""
+        """Return (kind, places) of each finding but notes; a place is (partition or file, n)."""
         assert self.report is not None, self.err
         return [
             (
@@ -53,7 +53,7 @@ class Ended:
 
 
 class Reconcile:
-    """Starts runs; each has a report directory of its own below `directory`."""
+    """Runs of audits, each with its own report directory below `directory`."""
 
     def __init__(self, directory: Path, **environment: str) -> None:
         self.directory = directory
@@ -62,7 +62,7 @@ class Reconcile:
         self._reports: dict[int, Path] = {}
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start one and leave it running."""
+        """Start a run and leave it running."""
         self._count += 1
         report = self.directory / f"report-{self._count}"
         state = {"XDG_STATE_HOME": str(self.directory / "state"), "NO_COLOR": "1"}
@@ -81,12 +81,12 @@ class Reconcile:
         return process
 
     def end(self, process: subprocess.Popen[str]) -> Ended:
-        """Wait for its end; no run may show a stack trace, whatever it found."""
+        """Wait for the end of a run; no run may print a stack trace, whatever its findings."""
         out, err = process.communicate(timeout=RUN_S)
         return _ended(process.returncode, out, err, self._reports.pop(process.pid))
 
     def __call__(self, *arguments: str) -> Ended:
-        """Run one to its end."""
+        """Run a job to its end."""
         return self.end(self.start(*arguments))
 
 
@@ -95,9 +95,9 @@ def run_specs(
     directory: Path,
     environment: Mapping[str, str] = os.environ,
 ) -> list[Ended]:
-    """Run specs in one process, whose exit code all have, with one session of Spark.
+    """Run specs in one process with one session of Spark; all get its exit code.
 
-    A process for each would spend most of its time on starting Python and a session.
+    Separate processes would spend most of their time on starting Python and a session.
     """
     arguments = ["-m", "pyconnect_reconcile", *written_specs(specs, directory)]
     return ended_runs(run_python(arguments, environment, RUNS_S), len(specs), directory)
@@ -114,7 +114,7 @@ def written_specs(specs: Sequence[Mapping[str, object]], directory: Path) -> lis
 
 
 def ended_runs(done: subprocess.CompletedProcess[str], count: int, directory: Path) -> list[Ended]:
-    """Return the ends of specs that `written_specs` has written, which a process has run."""
+    """Return the ends of the specs of `written_specs` after a process has run them."""
     return [
         _ended(done.returncode, done.stdout, done.stderr, report)
         for report in _reports(count, directory)

@@ -1,1 +1,1 @@
-"""Fakes of the worker's seams and of the servers that it talks to."""
+"""Fakes of the worker's interfaces and of the servers that it calls."""

@@ -11,7 +11,7 @@ _LONE = re.compile("[\ud800-\udfff]")
 
 
 def canonical(text: bytes | None) -> Canonical | None:
-    """Return kind and value; bytes for what no parser keeps, None for no value."""
+    """Return kind and value; bytes for a value that no parser keeps, None for no value."""
     if text is None:
         return None
     try:

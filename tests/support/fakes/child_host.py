@@ -1,4 +1,4 @@
-"""A host for child processes that acts out a script: `act` in the task or connector config."""
+"""A host for child processes that follows a script: `act` in the task or connector config."""
 
 import ctypes
 import json
@@ -100,14 +100,14 @@ def _exit_now(channel: Channel, target_state: TargetState) -> None:
 
 
 def _hang(channel: Channel, target_state: TargetState) -> None:
-    # Python code that never looks at its channel, and takes no hint from SIGTERM.
+    # Python code that never reads its channel and ignores SIGTERM.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     channel.send(StateReported(state=State.RUNNING, version="1.2"))
     threading.Event().wait()
 
 
 def _late(channel: Channel, target_state: TargetState) -> None:
-    """Report after the graceful time is over, on SIGTERM."""
+    """On SIGTERM, report after the graceful time is over."""
 
     def report(*_: object) -> None:
         channel.send(StateReported(state=State.FAILED, trace="too late"))
@@ -125,7 +125,7 @@ def _topics(channel: Channel, target_state: TargetState) -> None:
 
 
 def _offsets(channel: Channel, target_state: TargetState) -> None:
-    """Write an offset, read it back, and report what came as the trace of a failure."""
+    """Write an offset, read it, and report the result as the trace of a failure."""
     channel.send(
         WriteOffsetsRequest(request_id=1, entries={b"k": b"v", b"gone": None}, timeout_ms=1000)
     )
@@ -160,7 +160,7 @@ def _crash(channel: Channel, target_state: TargetState) -> None:
 
 
 def _last_words(channel: Channel, target_state: TargetState) -> None:
-    """Run until told anything, then fail and end."""
+    """Run until any message comes, then report a failure and end."""
     channel.send(StateReported(state=State.RUNNING, version="1.2"))
     channel.receive()
     channel.send(StateReported(state=State.FAILED, trace="last words"))

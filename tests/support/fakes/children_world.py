@@ -1,6 +1,6 @@
-"""Children of real fork servers, without a herder: what they report, and offsets in memory.
+"""Children of real fork servers, without a herder: their reports, and offsets in memory.
 
-A test process keeps its fork servers, since starting one takes longer than most tests.
+A test process keeps its fork servers, because starting one takes longer than most tests.
 """
 
 import atexit
@@ -25,7 +25,7 @@ from tests.support.eventually import eventually_async
 
 @dataclass
 class RecordingListener:
-    """Implements `children.ports.ChildListener`."""
+    """A `children.ports.ChildListener` that keeps the reports."""
 
     tasks: dict[ConnectorTaskId, list[Reported]] = field(default_factory=dict)
     connectors: dict[str, list[Reported]] = field(default_factory=dict)
@@ -57,24 +57,24 @@ class RecordingListener:
         self.expired_leases += 1
 
     def task_states(self, task_id: ConnectorTaskId) -> list[State]:
-        """States of one task in the order they came."""
+        """Return the states of one task in the order of their reports."""
         return [reported.state for reported in self.tasks.get(task_id, [])]
 
     def connector_states(self, connector: str) -> list[State]:
-        """States of one connector in the order they came."""
+        """Return the states of one connector in the order of their reports."""
         return [reported.state for reported in self.connectors.get(connector, [])]
 
     def task_trace(self, task_id: ConnectorTaskId) -> str:
-        """The trace of the last state, empty without one."""
+        """Return the trace of the task's last state, empty without one."""
         return self.tasks[task_id][-1].trace or ""
 
     def connector_trace(self, connector: str) -> str:
-        """The trace of the last state, empty without one."""
+        """Return the trace of the connector's last state, empty without one."""
         return self.connectors[connector][-1].trace or ""
 
 
 class MemoryOffsetStore:
-    """Implements `stores.ports.OffsetStore`; `failure` is raised by reads and writes when set."""
+    """A `stores.ports.OffsetStore` in memory; reads and writes raise `failure` if it is set."""
 
     def __init__(self) -> None:
         self.entries: dict[bytes, bytes] = {}
@@ -122,7 +122,7 @@ def shared_launcher(
 
 
 def scripted_launcher() -> Launcher:
-    """Its children do what `tests.support.fakes.child_host` reads in their config."""
+    """Return a launcher whose children run `tests.support.fakes.child_host`."""
     return shared_launcher(SCRIPTED_HOST, ("tests.support.fakes.child_host",))
 
 
@@ -142,14 +142,14 @@ def launch(launcher: Launcher, act: str) -> Launched:
 
 
 def has_ended(launched: Launched) -> bool:
-    """Wait for the end."""
+    """Wait for the end of a child."""
     with selectors.DefaultSelector() as selector:
         selector.register(launched.sentinel, selectors.EVENT_READ)
         return bool(selector.select(END_S))
 
 
 def exit_code(launched: Launched) -> int | None:
-    """Wait for the end."""
+    """Wait for the end of a child; return its exit code."""
     assert has_ended(launched)
     code = launched.exit_code()
     launched.close()
@@ -161,7 +161,7 @@ STRING = "org.apache.kafka.connect.storage.StringConverter"
 
 
 class ChildrenWorld:
-    """One worker's children, what they reported, and their offset store."""
+    """One worker's children, their reports, and their offset store."""
 
     def __init__(
         self,
@@ -262,7 +262,7 @@ async def children_world(
     plugins: tuple[PluginDesc, ...] = (),
     agent_keys: AgentKeys = NO_AGENT_KEYS,
 ) -> AsyncIterator[ChildrenWorld]:
-    """Start children; kill whatever is left of them."""
+    """Start children; kill those that are left at the end."""
     world = ChildrenWorld(
         properties or {},
         launcher or shared_launcher(),

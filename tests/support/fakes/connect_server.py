@@ -37,18 +37,18 @@ NO_STATUS = (404, {"error_code": 404, "message": "No status found for the connec
 class FakeConnector:
     config: dict[str, str | None]
     state: str = "RUNNING"
-    """Empty: a new connector, of which no worker has written a status yet."""
+    """Empty: a new connector without a status."""
     tasks: list[str] = field(default_factory=lambda: ["RUNNING"])
     trace: str | None = None
     type: str = "source"
     offsets: list[dict[str, Any]] = field(default_factory=list)
     committed_while_stopping: list[dict[str, Any]] | None = None
-    """The offsets that the tasks leave when they are stopped."""
+    """The offsets that the tasks leave when they stop."""
     takes_part: bool = True
-    """What the connector's own hook answers: whether it altered external offsets itself."""
+    """The answer of the connector's hook: whether it altered external offsets itself."""
     topics: list[str] = field(default_factory=lambda: ["t1"])
     forgets_changes: bool = False
-    """Whether changes are answered with success and not stored."""
+    """Whether changes are answered with success but not stored."""
 
     def enter(self, state: str) -> None:
         if state == "STOPPED" and self.committed_while_stopping is not None:
@@ -59,7 +59,7 @@ class FakeConnector:
 
 @dataclass
 class FakeConnect:
-    """Owned by the test; the server's threads take `lock`."""
+    """The test owns the state; the server's threads take `lock`."""
 
     connectors: dict[str, FakeConnector] = field(default_factory=dict)
     loggers: dict[str, str] = field(default_factory=lambda: {"root": "INFO"})
@@ -70,7 +70,7 @@ class FakeConnect:
     queries: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     """The query of the last request: `METHOD path` -> parameters."""
     authorizations: list[str | None] = field(default_factory=list)
-    """The header of each request, None where there was none."""
+    """The `Authorization` header of each request, None where there was none."""
     failures: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     """Answers to give first: `METHOD path` -> (status, message) in order."""
     plugins: dict[str, list[dict[str, Any]]] = field(
@@ -80,15 +80,15 @@ class FakeConnect:
     invalid_keys: tuple[str, ...] = ()
     needed_keys: tuple[str, ...] = ()
     defined_keys: tuple[str, ...] = ()
-    """What a validation says that connectors define; empty: nothing."""
+    """The keys that connectors define in a validation; empty: none."""
     authorization: str | None = None
-    """The only `Authorization` header that is let in; None lets everybody in."""
+    """The only accepted `Authorization` header; None accepts all requests."""
     stale_statuses: dict[str, list[FakeConnector]] = field(default_factory=dict)
-    """States to show first: a status lags behind the change that was asked for."""
+    """States to show first, because a status lags behind the requested change."""
     slow: dict[str, threading.Event] = field(default_factory=dict)
-    """`METHOD path`: answered once the event is set."""
+    """`METHOD path`: the answer waits for the event."""
     target_states: dict[str, str] = field(default_factory=dict)
-    """What an agent reports below /agent; empty: it is a Java worker."""
+    """The target states that an agent reports below /agent; empty: the server is a Java worker."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(
@@ -167,7 +167,7 @@ class FakeConnect:
         if name in self.connectors:
             return 409, {"error_code": 409, "message": f"Connector {name} already exists"}
         state = (body.get("initial_state") or "RUNNING").upper()
-        # A connector that begins PAUSED is not asked for tasks before it is resumed.
+        # The worker asks a connector that begins PAUSED for tasks only after it is resumed.
         tasks = ["RUNNING"] if state == "RUNNING" else []
         config = {**body["config"], "name": name}
         kind = "sink" if "Sink" in (config.get("connector.class") or "") else "source"
@@ -309,18 +309,18 @@ def _logger(level: str) -> dict[str, Any]:
 
 @contextmanager
 def frozen() -> Iterator[str]:
-    """Listen as a stopped process does: the kernel accepts, nothing answers; yields the URL."""
+    """Yield the URL of a stopped process: the kernel accepts connections, and no answer comes."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
 @contextmanager
 def serve(connect: FakeConnect, tls: ssl.SSLContext | None = None) -> Iterator[str]:
-    """Serve on a free port of the loopback address, with TLS if asked; yields the URL."""
+    """Serve on a free port of the loopback address, with TLS on request; yield the URL."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        # Head and body are two packets: without this each answer waits for an ACK, 40 ms.
+        # Head and body are two packets: without this option each answer waits 40 ms for an ACK.
         disable_nagle_algorithm = True
 
         def _handle(self) -> None:
@@ -348,7 +348,7 @@ def serve(connect: FakeConnect, tls: ssl.SSLContext | None = None) -> Iterator[s
         request_queue_size = 256
 
         def handle_error(self, *_: Any) -> None:
-            """A client that leaves, or distrusts us, is what some tests are about."""
+            """Ignore clients that leave or refuse the certificate: some tests are about them."""
 
     server = Server(("127.0.0.1", 0), Handler)
     if tls is not None:

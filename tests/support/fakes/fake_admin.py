@@ -33,7 +33,7 @@ POLICY = RestartPolicy(mode=RestartMode.ON_FAILURE, max_attempts=5)
 
 
 class FakeAdmin:
-    """Implements `herder.port.WorkerAdmin`: `c-0` runs here, `c-1` elsewhere, `c-2` not."""
+    """A `herder.port.WorkerAdmin`: `c-0` runs here, `c-1` elsewhere, `c-2` not."""
 
     def __init__(self) -> None:
         self.kills: list[tuple[ConnectorTaskId, bool]] = []
@@ -87,7 +87,7 @@ class FakeAdmin:
         ]
 
     def _killed_and_seen(self) -> bool:
-        """A killed process is there for `looks_until_end` looks after the kill."""
+        """Return whether a killed process is gone, after more than `looks_until_end` looks."""
         if self.kills:
             self.looks += 1
         return self.looks > self.looks_until_end

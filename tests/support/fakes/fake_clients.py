@@ -58,7 +58,7 @@ class FakeMessage:
 
 @dataclass(slots=True)
 class Sent:
-    """A record in the fake producer, not yet delivered."""
+    """A record in the fake producer that is not yet delivered."""
 
     topic: str
     value: bytes | None
@@ -70,7 +70,7 @@ class Sent:
 
 
 def explained(failure: Any, text: str) -> KafkaError:
-    """Return a producer's explanation of an error; only a time-out passes."""
+    """Return a producer's explanation of an error; only a timeout is temporary."""
     error = failure.args[0] if isinstance(failure, KafkaException) else failure
     retriable = isinstance(error, ClientError) and error.code() == ClientError._TIMED_OUT
     return RetriableKafkaError(text) if retriable else KafkaError(text)
@@ -79,7 +79,7 @@ def explained(failure: Any, text: str) -> KafkaError:
 def produce_each(
     produce: Callable[..., None], records: RecordColumns, on_delivery: Iterable[Any]
 ) -> int:
-    """Do as `TaskProducer.produce_many`, one record after the other."""
+    """Produce one record after the other, with the result of `TaskProducer.produce_many`."""
     for place, done in zip(range(len(records.values)), on_delivery, strict=False):
         try:
             produce(
@@ -97,7 +97,7 @@ def produce_each(
 
 
 class FakeProducer:
-    """Keeps what is produced until `deliver` or `fail`; `serve` runs what is due.
+    """A producer that keeps records until `deliver` or `fail`; `serve` runs due callbacks.
 
     `refusals` are raised by the next calls of `produce`, one each. `auto_deliver`: every `serve`
     delivers all.
@@ -118,7 +118,8 @@ class FakeProducer:
         key: bytes | None,
         partition: int,
         on_delivery: Callable[[Any, Any], None],
-        # Their places differ between versions of the real client: only their names are safe.
+        # The order of these arguments differs between versions of the real client; their names do
+        # not.
         *,
         timestamp: int,
         headers: Any = None,
@@ -133,7 +134,7 @@ class FakeProducer:
         return produce_each(self.produce, records, on_delivery)
 
     def deliver(self, *indexes: int) -> None:
-        """Acknowledge waiting records, all without indexes."""
+        """Acknowledge waiting records; without indexes all of them."""
         for record in [self.waiting[i] for i in indexes] if indexes else list(self.waiting):
             self.waiting.remove(record)
             message = FakeMessage(record.topic, max(record.partition, 0), self._offset)
@@ -141,7 +142,7 @@ class FakeProducer:
             self._due.append(lambda r=record, m=message: r.done(None, m))  # type: ignore[misc]
 
     def fail(self, index: int, code: int) -> None:
-        """Fail a waiting record for good."""
+        """Fail a waiting record permanently."""
         record = self.waiting.pop(index)
         error = ClientError(code)
         message = FakeMessage(record.topic, 0, -1, record.value)
@@ -163,7 +164,7 @@ class FakeProducer:
         return until()
 
     def open_topic(self, topic: str, *, give_up: Callable[[], bool]) -> None:
-        """Do not wait: the test delivers."""
+        """Return at once: the test delivers."""
 
     def explain(self, failure: Any, topic: str, size: int) -> KafkaError:
         return explained(failure, f"{failure} ({size} bytes to {topic})")
@@ -175,9 +176,9 @@ class FakeProducer:
 
 @dataclass
 class FakeConsumer:
-    """Hands out `polls` one by one: messages, or functions that act out a rebalance.
+    """A consumer that returns `polls` one by one: messages, or functions that act as a rebalance.
 
-    Commits are remembered; `finish_commit` completes the oldest asynchronous one.
+    Commits are kept; `finish_commit` completes the oldest asynchronous one.
     """
 
     polls: list[Sequence[FakeMessage] | RebalanceStep] = field(default_factory=list)

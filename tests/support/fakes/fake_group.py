@@ -1,10 +1,10 @@
 """A group coordinator of the classic protocol, and members whose steps a test takes one by one.
 
 `FakeMember` stands for `kafka.group.GroupThread` with kafka-python behind it: it joins only when
-permitted and shows what a heartbeat says only when the test lets it beat. `FakeCoordinator` follows
-the broker's rules: the leader stays leader while it joins again in time, a
-follower whose metadata did not change gets its old generation back, a member without heartbeats
-is removed only when the test says that its session is over.
+permitted and sees the answer of a heartbeat only when the test lets it send one.
+`FakeCoordinator` follows the broker's rules: the leader stays leader while it joins again in time,
+a follower whose metadata did not change gets its old generation back, and a member without
+heartbeats is removed only when the test ends its session.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class GroupState(Enum):
 
 @dataclass(slots=True)
 class Seat:
-    """A member as the coordinator knows it. `waiting`: its JoinGroup is not answered yet."""
+    """A member as the coordinator knows it; `waiting`: its JoinGroup is not answered yet."""
 
     member: FakeMember
     protocols: Protocols
@@ -47,9 +47,9 @@ class Seat:
 
 @dataclass(slots=True)
 class FakeCoordinator:
-    """See the module. `generations` notes who was in each generation, for the rules.
+    """The coordinator of one group; `generations` has the members of each generation.
 
-    Members of the names in `left_out` are sent an assignment that cannot be decoded.
+    Members with a name in `left_out` get an assignment that cannot be decoded.
     """
 
     state: GroupState = GroupState.EMPTY
@@ -85,16 +85,16 @@ class FakeCoordinator:
             self._prepare()
 
     def expire(self, member_id: str) -> None:
-        """Its session is over."""
+        """End the session of a member."""
         self.leave(member_id)
 
     @property
     def electable(self) -> bool:
-        """Whether the leader may now send the assignments."""
+        """Whether the leader can now send the assignments."""
         return self.state is GroupState.COMPLETING and self.seats[self.leader].member.alive
 
     def elect(self) -> None:
-        """The leader's SyncGroup arrives."""
+        """Handle the leader's SyncGroup."""
         members = {m: dict(seat.protocols)[self.protocol] for m, seat in self.seats.items()}
         leader = self.seats[self.leader].member
         self.assignments = leader.hooks.assign(self.leader, self.protocol, self.generation, members)
@@ -116,7 +116,7 @@ class FakeCoordinator:
 
     def _prepare(self, joining: Seat | None = None) -> None:
         if self.state is GroupState.COMPLETING:
-            # Who waits for the leader's SyncGroup is told to join again.
+            # A member that waits for the leader's SyncGroup has to join again.
             for seat in self.seats.values():
                 seat.waiting = seat is joining
         self.state = GroupState.PREPARING if self.seats else GroupState.EMPTY
@@ -140,7 +140,7 @@ class FakeCoordinator:
 
 
 class FakeMember:
-    """One worker's membership from its start to its crash; made in place of `GroupThread`."""
+    """One worker's membership from its start to its crash, in place of `GroupThread`."""
 
     def __init__(
         self, coordinator: FakeCoordinator, name: str, hooks: LeaderHooks, listener: GroupListener
@@ -156,10 +156,10 @@ class FakeMember:
         self._permitted = False
         self._announced = False
 
-    # What the herder's shell asks
+    # Calls of the herder's shell
 
     def start(self, timeout_ms: int) -> None:
-        """The first announcement follows by itself."""
+        """Do nothing: the first announcement is a step of its own."""
 
     def stop(self, timeout_ms: int) -> None:
         self.leave("stopped")
@@ -175,7 +175,7 @@ class FakeMember:
         self._coordinator.leave(self.member_id)
         self.member_id, self.answer, self._needs_rejoin = "", None, True
 
-    # What a test may let happen
+    # Steps that a test takes
 
     def steps(self) -> Sequence[tuple[str, Callable[[], None]]]:
         """Return the steps that this member can take now, by name."""
@@ -195,12 +195,12 @@ class FakeMember:
         return ()
 
     def lose_coordinator(self) -> None:
-        """The coordinator does not answer for a heartbeat interval; a request under way is lost."""
+        """Report the coordinator as lost, unless a JoinGroup waits for its answer."""
         seat = self._seat()
         if seat is None or not seat.waiting:
             self._listener.coordinator_lost()
 
-    # What the coordinator asks
+    # Calls of the coordinator
 
     def offer(self) -> Protocols:
         return tuple(self.hooks.offered_protocols())

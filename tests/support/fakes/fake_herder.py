@@ -1,7 +1,7 @@
-"""A herder in memory: what the REST layer's tests stand on.
+"""A herder in memory, for the tests of the REST layer.
 
-It keeps Apache's order of checks and texts for what does not need a group, holds requests back on
-demand, and fails as told. Not a model of the real herder's timing: changes are visible at once.
+It keeps Apache's order of checks and texts where no group is needed, holds requests back on
+demand, and fails as told. It does not model the real herder's timing: changes are visible at once.
 """
 
 import asyncio
@@ -60,9 +60,9 @@ _CLASSES = {
 
 
 class FakeHerder:
-    """Implements `pyconnect_agent.herder.port.Herder`.
+    """A `pyconnect_agent.herder.port.Herder` in memory.
 
-    `failures`: what to raise for a kind of request. `held`: kinds that are never answered.
+    `failures`: the error for a kind of request. `held`: kinds that are never answered.
     `submitted`: every request, in order.
     """
 

@@ -1,8 +1,8 @@
-"""A log in memory: what `pyconnect_agent.kafka.log.CompactedLog` does, step by step.
+"""A log in memory with the behaviour of `pyconnect_agent.kafka.log.CompactedLog`, step by step.
 
-Several logs may share one `FakeTopic`, as workers share a topic. Nothing happens by itself: a log's
-reader is given records by `tail` or `read_to_end`, and sends end by `settle` or `flush`.
-`tests/kafka/test_stores_log.py` holds fake and real log to the same contract.
+Several logs may share one `FakeTopic`, as workers share a topic. A log's reader gets records only
+by `tail` or `read_to_end`, and sends end only by `settle` or `flush`.
+`tests/kafka/test_stores_log.py` runs the same tests on the fake and the real log.
 """
 
 import zlib
@@ -41,7 +41,7 @@ class FakeTopic:
 
 
 class FakeLog:
-    """Implements `pyconnect_agent.kafka.log.Log`."""
+    """A `pyconnect_agent.kafka.log.Log` in memory."""
 
     def __init__(self, topic: FakeTopic | None = None) -> None:
         self.topic = topic or FakeTopic()
@@ -63,7 +63,7 @@ class FakeLog:
         self.stopped = True
 
     def tail(self) -> None:
-        """Give the reader what it has not read yet; a record it cannot take is lost alone."""
+        """Give the reader the records it has not read; only a record that it refuses is lost."""
         if self._reader is None:
             raise KafkaError("The log is not started")
         while self._position < len(self.topic.records):
@@ -82,7 +82,7 @@ class FakeLog:
         self.tail()
 
     def write(self, records: Sequence[LogRecord], timeout_ms: float) -> None:
-        """Write all, or nothing and raise the next of `write_failures`."""
+        """Write all records; or write none and raise the next of `write_failures`."""
         if self._reader is None:
             raise KafkaError("The log is not started")
         if self.write_failures:

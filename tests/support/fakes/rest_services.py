@@ -23,7 +23,7 @@ def application(
 ) -> RestApplication:
     """Return the application of a worker without separate admin listeners.
 
-    `settings` are those of `Services`, but for those of the application itself.
+    `settings` are those of `Services`, except those of the application itself.
     """
     options = {
         name: settings.pop(name)
@@ -35,7 +35,7 @@ def application(
 
 
 def rest_config(**properties: str) -> DistributedConfig:
-    """Return a worker configuration; `_` in the names stands for a dot."""
+    """Return a worker configuration; `_` in names becomes a dot."""
     named = {name.replace("_", "."): value for name, value in properties.items()}
     return DistributedConfig.parse(
         {
@@ -59,7 +59,7 @@ def serving(
     admin: WorkerAdmin | None = None,
     journal: ChangeRecords | None = None,
 ) -> Iterator[RestServer]:
-    """Serve over real sockets, on an event loop in a thread, until the end of the block."""
+    """Serve over real sockets, on an event loop in a thread, until the block ends."""
     server = RestServer(config)
     server.bind()
     loop = asyncio.new_event_loop()

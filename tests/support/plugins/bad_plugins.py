@@ -1,9 +1,9 @@
-"""Connectors and tasks that behave as their config says, mostly badly; one that may sleep.
+"""Connectors and tasks that behave as their config says, mostly badly.
 
-`BlockingConverter` holds a task up before its producer exists: while `hold` is in its `directory`,
+`BlockingConverter` delays a task before its producer exists: while `hold` is in its `directory`,
 configuring waits; `held` then appears in it.
 
-A source that writes to `file` which level the logger `tests.levels` has in its process.
+A source that writes the level of the logger `tests.levels` in its process to `file`.
 """
 
 import logging
@@ -44,7 +44,7 @@ LOG = logging.getLogger(__name__)
 
 
 def misbehave(how: str | None) -> None:
-    """Do what `how` says; None and unknown words do nothing."""
+    """Do the fault called `how`; None and unknown words do nothing."""
     match how:
         case "raise":
             raise ValueError("no good")
@@ -68,7 +68,7 @@ def misbehave(how: str | None) -> None:
         case "log-in-thread":
             threading.Thread(target=LOG.warning, args=("from a thread",)).start()
         case "hold-the-interpreter":
-            # Backtracks for ages without ever letting another thread run.
+            # The expression backtracks for ages, and no other thread can run meanwhile.
             re.match(r"(a+)+$", "a" * 64 + "b")
 
 
@@ -105,8 +105,8 @@ ODD_CONFIGS: Mapping[str, Any] = {
 class BadSource(PlainSource):
     """Settings for `misbehave`: start, stop, validate, configs, task.start, poll, task.stop.
 
-    `task.start=quote` tells what follows the colon in `login`. `odd` names the task configs of
-    `ODD_CONFIGS`. `validate=odd` adds an error message that is not a text.
+    `task.start=quote` raises an error with the text after the colon in `login`. `odd` names the
+    task configs of `ODD_CONFIGS`. `validate=odd` adds an error message that is not a text.
     """
 
     def version(self) -> str:
@@ -156,21 +156,21 @@ class BadSinkTask(PlainSinkTask):
 
 
 class BadSink(PlainSink):
-    """`put`, `task.stop`: see `misbehave`."""
+    """A sink with settings `put` and `task.stop`: see `misbehave`."""
 
     def task_class(self) -> type[SinkTask]:
         return BadSinkTask
 
 
 class ConnectorForTaskSource(BadSource):
-    """Names a class of the wrong kind for its tasks."""
+    """A source that names a class of the wrong kind for its tasks."""
 
     def task_class(self) -> type[SourceTask]:
         return BadSource  # type: ignore[return-value]
 
 
 class AbstractTask(SourceTask):
-    """Lacks what a task must have, so it cannot be constructed."""
+    """A task that lacks abstract methods, so it cannot be constructed."""
 
 
 class AbstractTaskSource(BadSource):
@@ -179,21 +179,21 @@ class AbstractTaskSource(BadSource):
 
 
 class ChoosingSource(BadSource):
-    """Names the class of its tasks by its config, which it has once it is started."""
+    """A source that names the class of its tasks by its config, which it has after its start."""
 
     def task_class(self) -> type[SourceTask]:
         return super().task_class() if self.props["chosen"] == "plain" else AbstractTask
 
 
 class NumberedSource(BadSource):
-    """Has a version that is not a text."""
+    """A source whose version is not a text."""
 
     def version(self) -> str:
         return (1, 2)  # type: ignore[return-value]
 
 
 class OddKeySource(BadSource):
-    """Defines a key whose place in its group no message can carry."""
+    """A source with a key whose order in its group is too large for any message."""
 
     def config(self) -> ConfigDef:
         return ConfigDef().define(
@@ -233,7 +233,7 @@ BLOCKING_CONVERTER = f"{__name__}.{BlockingConverter.__name__}"
 
 
 class IdleSource(PlainSource):
-    """`journal`: the file of calls. `made`: number of tasks.
+    """A connector that may sleep. `journal`: the file of calls. `made`: number of tasks.
 
     `own`: work of its own, a `thread` or a `process`. The thread asks for new task configs when the
     file `ask` appears. `refuse`: a file with which `start` fails. `stop=raise`: `stop` fails.
@@ -274,7 +274,7 @@ class IdleSource(PlainSource):
 
 
 class ExpiringProvider(ConfigProvider):
-    """Every value is `x`, for an hour."""
+    """A provider whose every value is `x`, for an hour."""
 
     def get(self, path: str, keys: Collection[str] | None = None) -> ConfigData:
         return ConfigData(data=dict.fromkeys(keys or (), "x"), ttl_ms=3_600_000)

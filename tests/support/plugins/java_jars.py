@@ -1,6 +1,6 @@
 """Jars and class files that are made without Java: enough to be found, not to be run.
 
-And locations of plugins that run: Apache's file connectors, and those of `java_plugins`.
+Also locations of plugins that run: Apache's file connectors, and those of `java_plugins`.
 """
 
 import shutil
@@ -29,7 +29,7 @@ def class_file(
     names: Sequence[str] = (),
     methods: Sequence[tuple[str, str]] = (),
 ) -> bytes:
-    """A class with a constant of each size before its names, and no code.
+    """Return a class with a constant of each size before its names, and no code.
 
     `uses`: owner, name and descriptor of methods that its code would call; `names`: classes and
     texts among its constants; `methods`: name and descriptor of its own public methods.
@@ -84,7 +84,7 @@ def make_jar(
     classes: Mapping[str, bytes] | None = None,
     services: Mapping[str, Sequence[str]] | None = None,
 ) -> Path:
-    """Write a jar; `classes` by their names with dots, `services` by the name of the type."""
+    """Write a jar; `classes` by name with dots, `services` by the name of the type."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w") as jar:
         for name, content in (classes or {}).items():
@@ -96,7 +96,7 @@ def make_jar(
 
 
 def make_class(directory: Path, name: str, content: bytes) -> Path:
-    """Write a class file where a directory of classes has it."""
+    """Write a class file to its place in a directory of classes."""
     path = directory / f"{name.replace('.', '/')}.class"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)

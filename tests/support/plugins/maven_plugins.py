@@ -19,7 +19,7 @@ _LINES = Path(__file__).with_suffix(".sha256").read_text().splitlines()
 
 @dataclass(frozen=True, slots=True)
 class JavaPlugin:
-    """Its files are jars, or an archive that is unpacked."""
+    """A plugin whose files are jars, or an archive that is unpacked."""
 
     name: str
     version: str
@@ -35,21 +35,22 @@ MIRROR = JavaPlugin("connect-mirror", KAFKA_VERSION)
 BASIC_AUTH = JavaPlugin("basic-auth-extension", KAFKA_VERSION)
 MONGO = JavaPlugin("mongo", "1.13.0")
 RELOAD4J = JavaPlugin("reload4j", "1.2.26")
-"""No plugin, but the library of Log4j 1 that old ones bring."""
+"""Not a plugin, but the library of Log4j 1 that old plugins need."""
 ICEBERG_SINK = JavaPlugin("iceberg-sink", "1.9.2")
-"""With Hadoop's clients, for files and Parquet."""
+"""The sink with Hadoop's clients, for files and Parquet."""
 NEW_ICEBERG_SINK = JavaPlugin("iceberg-1.12", "1.12.0")
-"""Without libraries of files: it starts, and fails at the first record."""
+"""Without file libraries: the sink starts, and fails at the first record."""
 MYSQL = JavaPlugin("debezium-mysql-2.7", "2.7.4.Final")
 IGNITE = JavaPlugin("ignite", "2.9.0")
 MIRUS = JavaPlugin("mirus", "0.6.9")
 RABBITMQ = JavaPlugin("rabbitmq", "0.0.2.16")
 SNOWFLAKE = JavaPlugin("snowflake", "2.5.0")
-"""All dependencies are in the jar, such as Confluent's AvroConverter."""
+"""All dependencies are in the jar, including Confluent's AvroConverter."""
 JDBC_SINK = JavaPlugin("debezium-jdbc", "3.3.1.Final")
-"""Debezium's sink with PostgreSQL's driver, without those of others and what Kafka has itself.
+"""Debezium's sink with PostgreSQL's driver, without other drivers and Kafka's own libraries.
 
-A release whose jar is in the repository, with its dependencies; archives of it are not."""
+The repository has the jar of this release and its dependencies, but no archive.
+"""
 
 
 def location_of(plugin: JavaPlugin) -> Path:
@@ -74,7 +75,7 @@ def file_connectors(runtime: KafkaRuntime, directory: Path) -> Path:
 
 
 def _keep(file: Path, libs: Path) -> None:
-    """Take a jar, or the jars of an archive."""
+    """Add a jar, or the jars of an archive, to the location."""
     if file.suffix == ".jar":
         shutil.copy(file, libs)
         return

@@ -1,7 +1,7 @@
-"""Connectors whose `alter_offsets` does what their setting `hook` says, on paper what it was told.
+"""Connectors whose `alter_offsets` follows their setting `hook` and notes its arguments.
 
 `hook`: `true`, `false` or `none` (returned), `unsupported`, `refuse`, `absent`, `break`, `exit`,
-`die`, `hang`. `told`: a file that gets the offsets as JSON pairs, each call a line.
+`die`, `hang`. `told`: a file that gets the offsets as JSON pairs, a line for each call.
 """
 
 import json
@@ -20,7 +20,7 @@ HOOK_SINK = f"{__name__}.HookSink"
 
 
 class HookSource(SequenceSource):
-    """Numbers, as its base."""
+    """A source of numbers with the hook."""
 
     def alter_offsets(
         self,
@@ -31,7 +31,7 @@ class HookSource(SequenceSource):
 
 
 class HookSink(FileStreamSinkConnector):
-    """Lines of a topic, as its base."""
+    """A sink of lines with the hook."""
 
     def alter_offsets(
         self, connector_config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]

@@ -1,7 +1,7 @@
-"""Plugins in directories of their own: with contradicting libraries, of the pages for authors.
+"""Plugins in directories of their own: with contradicting libraries, or of the pages for authors.
 
-And config providers whose values expire, one in a directory and `ExpiringProvider`, of which
-`${expiring:<file>:value}` is the text of a file.
+Also config providers whose values expire: one in a directory, and `ExpiringProvider`, with
+which `${expiring:<file>:value}` is the text of a file.
 """
 
 import re
@@ -46,7 +46,7 @@ _METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
 
 
 def make_plugins(root: Path) -> Path:
-    """Make two plugin directories below `root`; return the file their imports write a pid to.
+    """Make two plugin directories below `root`; return the file where each import writes its pid.
 
     Their aliases are `FirstLibrarySource` and `SecondLibrarySource`; each writes one record, the
     text that its version of the library makes: `one` and `two`.
@@ -90,7 +90,8 @@ class VaultProvider(ConfigProvider):
 
 
 def make_provider_plugin(root: Path) -> Path:
-    """Make it below `root`; return the file to which each process that imports it writes its id.
+    """Make a provider's directory below `root`; return the file where imports write their pid.
+
     `${name:<file>:value}` is the text of the file; parameter `ttl.ms`.
     """
     imports = root.parent / "provider-imports"
@@ -110,7 +111,7 @@ EXPIRING_PROVIDER = f"{__name__}.ExpiringProvider"
 
 
 class ExpiringProvider(ConfigProvider):
-    """Parameter `ttl.ms`: after which time its values are to be read again."""
+    """A provider with the parameter `ttl.ms`, the time after which its values expire."""
 
     def configure(self, configs: Mapping[str, str]) -> None:
         self._ttl_ms = int(configs["ttl.ms"])
@@ -125,7 +126,7 @@ BLOCK = re.compile(r"^`(?P<name>[\w./-]+)`\n\n```\w+\n(?P<text>.*?)^```$", re.MU
 
 
 def write_project(page: str, directory: Path) -> Path:
-    """Write the files that a page shows into a directory of their own."""
+    """Write the files of a page into a directory named after it."""
     project = directory / page
     project.mkdir()
     for found in BLOCK.finditer((PAGES / f"{page}.md").read_text("utf-8")):
@@ -134,7 +135,7 @@ def write_project(page: str, directory: Path) -> Path:
 
 
 def install(project: Path, plugin_path: Path) -> None:
-    """Install a project as a plugin of its own below a plugin path."""
+    """Install a project as a plugin below a plugin path."""
     target = str(plugin_path / project.name)
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
     subprocess.run([*pip, "--no-index", "--target", target, str(project)], check=True, timeout=400)

@@ -1,21 +1,21 @@
-"""Sources of tests: numbers, which some drop, lines of files, a record with everything, pages.
+"""Sources of tests: numbers, numbers with drops, lines of files, a record with everything, pages.
 
-`SequenceSource` tells, and obeys, what a test wants to know of its transactions. Settings: `topic`;
+`SequenceSource` writes numbers and follows a test's flags. Settings: `topic`;
 `directory` (flags and signs); `batch` (numbers per poll, 10); `limit` (a poll gives none beyond it;
 the flag file `limit` raises it); `pause.ms` (before each poll, 0).
 Task n writes keys `n` and values 1, 2, 3 … in order and resumes at its offset. With
 `transaction.boundary=connector` transactions end at 1, 2, 3, 5, 8 …, or after each number with
 `every=true`; those that end at an even number are aborted.
-Flags in the directory, each obeyed once by one task: `die-in-commit` (SIGKILL when told of a
+Flags in the directory, each obeyed once by one task: `die-in-commit` (SIGKILL in the notice of a
 commit), `hang-in-poll` (for ever).
 
-`DropOdd` drops the odd ones; `DroppingTask` notes what it is told: the file `told` gets a line per
+`DropOdd` drops the odd numbers; `DroppingTask` notes its calls: the file `told` gets a line per
 `commit_record` — the number, and `dropped` or the offset it was written at — and a line `commit`
 per commit.
 
 `LinesSource` has `files`, JSON of file by topic, and `batch`, lines of a file per poll (20). Task n
 has every `tasks.max`-th file: when the number of tasks changes, files go to other tasks. A line
-whose end is not there yet is left for later; the offset of a file is a position in it.
+without its end is left for later; the offset of a file is a position in it.
 """
 
 import asyncio
@@ -109,7 +109,7 @@ class SequenceTask(PlainSourceTask):
             os.kill(os.getpid(), signal.SIGKILL)
 
     def flagged(self, name: str) -> bool:
-        """Take the flag away, if it is there and no other task was quicker."""
+        """Remove the flag; return whether it existed and no other task was quicker."""
         try:
             (self.directory / name).unlink()
         except FileNotFoundError:
@@ -118,7 +118,7 @@ class SequenceTask(PlainSourceTask):
 
 
 class SequenceSource(PlainSource):
-    """Makes `tasks.max` tasks."""
+    """A source with `tasks.max` tasks."""
 
     def task_class(self) -> type[SourceTask]:
         return SequenceTask
@@ -224,7 +224,7 @@ class LinesTask(PlainSourceTask):
 
 
 class LinesSource(PlainSource):
-    """Makes as many tasks as it may, none without files."""
+    """A source with at most one task for each file, and none without files."""
 
     def task_class(self) -> type[SourceTask]:
         return LinesTask

@@ -66,7 +66,7 @@ UPSERT = {
 
 @dataclass(frozen=True, slots=True)
 class Shop:
-    """An agent, and the command line with a state directory of its own."""
+    """An agent, and the command line with its own state directory."""
 
     agent: Agent
     broker: str
@@ -84,7 +84,7 @@ class Shop:
         }
 
     def run(self, *arguments: str, audits: bool = False) -> subprocess.CompletedProcess[str]:
-        """Run a command; a repair ends without its audit unless it is asked for."""
+        """Run a command; a repair ends without its audit unless the audit is requested."""
         module = "pyconnect_cli" if audits else killed_command.__name__
         environment = {**self.environment, WITHOUT_AUDIT: "1"}
         command = ["-m", module, *arguments, *PATIENTLY]
@@ -94,7 +94,7 @@ class Shop:
         return done
 
     def killed(self, point: str, *arguments: str) -> None:
-        """Run the command, which kills itself at a point of the journal."""
+        """Run a command that kills itself at a point of the journal."""
         environment = {**self.environment, KILLED_AT: point, WITHOUT_AUDIT: "1"}
         command = ["-m", killed_command.__name__, *arguments, *PATIENTLY]
         done = run_python(command, environment, RUN_S)
@@ -123,7 +123,7 @@ class Sink:
     topic: str
 
     def report(self, *findings: Finding) -> Path:
-        """Write the report of an audit that has these findings, and return its directory."""
+        """Write the report of an audit with these findings, and return its directory."""
         directory = self.shop.directory / unique_name("report")
         directory.mkdir()
         document = self.shop.spec(self.name)

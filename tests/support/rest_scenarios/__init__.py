@@ -1,7 +1,7 @@
-"""Requests whose answers do not depend on what a cluster holds, with Apache's answers.
+"""Requests whose answers do not depend on the connectors of a cluster, with Apache's answers.
 
-The same list is asked of the application over a fake herder, of a real Java worker (so that the
-expectations are facts) and of a complete agent. No connector named `absent` exists anywhere.
+The same list runs against the application over a fake herder, a real Java worker (so that the
+expectations are facts) and a complete agent. A connector named `absent` exists on none of them.
 """
 
 from tests.support.rest_scenarios.resources import BODIES, OFFSETS, RESOURCES

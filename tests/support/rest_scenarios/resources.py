@@ -1,4 +1,4 @@
-"""Answers of the resources without a connector, and to bodies that cannot be read or bound."""
+"""Answers of resources outside of connectors, and to bodies that cannot be read or bound."""
 
 from collections.abc import Iterable
 
@@ -98,7 +98,7 @@ def _plugins() -> Iterable[Scenario]:
     for body, printed in (("{}", "{}"), ('{"connector.class":null}', "{connector.class=null}")):
         message = f"{bad_request}Connector config {printed} contains no connector type"
         yield error("PUT", target, 500, message, body=body, headers=JSON)
-    # A Java worker puts another exception's name between from the second time on.
+    # From the second time on a Java worker puts another exception's name in between.
     yield Scenario(
         method="PUT",
         target=target,

@@ -59,7 +59,7 @@ def _media_types() -> Iterable[Scenario]:
             headers={"Content-Type": name},
             content_type="",
         )
-    # With these a method is chosen, and only reading the body fails.
+    # With these headers a method is found, and only reading the body fails.
     yield error("POST", "/connectors", 415, UNSUPPORTED, body="{}")
     for name in ("application/*", "*/*"):
         yield error(

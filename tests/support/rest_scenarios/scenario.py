@@ -1,4 +1,4 @@
-"""A request and what is known of its answer."""
+"""A request and the assertions about its answer."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ NO_SIGNATURE = "Internal request missing required signature"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """A request and what is asserted about its answer; None asserts nothing.
+    """A request and the assertions about its answer; None asserts nothing.
 
-    `message`: of the envelope, whole. `message_start`: only its beginning. `content_type`: `""`
+    `message`: the envelope's message. `message_start`: only its beginning. `content_type`: `""`
     asserts that there is none.
     """
 
@@ -41,7 +41,7 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """For test ids and failure messages."""
+        """The name in test ids and failure messages."""
         parts = [self.method, self.target]
         if self.body is not None:
             parts.append(repr(self.body)[:60])
@@ -53,13 +53,13 @@ class Scenario:
         return " ".join(parts)
 
     def of(self, release: str) -> Scenario:
-        """Return the scenario with the message of a release; they are written for 4.3.1."""
+        """Return the scenario with the message of a release; scenarios are written for 4.3.1."""
         if release != RELEASE_4_4 or self.message is None:
             return self
         return replace(self, message=_SHOWN_CONFIG.sub(r"Connector config \1", self.message))
 
     def differences(self, answer: Answer) -> list[str]:
-        """Return what is not as expected."""
+        """Return the differences to the expected answer."""
         found: list[str] = []
 
         def expect(what: str, expected: object, actual: object) -> None:
@@ -107,7 +107,7 @@ def error(
 
 
 def refused_body(method: str, target: str, body: str | bytes | None) -> Scenario:
-    """A body that cannot be bound. Apache's status holds; the texts differ."""
+    """Return a scenario of a body that cannot be bound: statuses are Apache's, texts differ."""
     return Scenario(
         method=method,
         target=target,

@@ -1,1 +1,1 @@
-"""Real servers, and what tests do with their topics."""
+"""Real servers, and operations of tests on their topics."""

@@ -2,7 +2,7 @@
 
 `python -m tests.support.servers.authorization_server DIRECTORY` writes its port to `port` and signs
 tokens that are valid for the number of seconds in the file `lifetime`. While a file `hang` exists,
-it accepts requests for tokens and does not answer them. Each token it gives adds a line to `given`.
+it accepts requests for tokens and does not answer them. Each token adds a line to `given`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SCOPE = "streams"
 
 
 class AuthorizationServer:
-    """The running process; `endpoint` gives tokens."""
+    """The running process; `endpoint` is the address for tokens."""
 
     def __init__(self, directory: Path, port: int) -> None:
         self._directory = directory
@@ -36,11 +36,11 @@ class AuthorizationServer:
         self.jwks = f"http://127.0.0.1:{port}/jwks"
 
     def lifetime(self, lifetime_s: int) -> None:
-        """Sign the next tokens for another time."""
+        """Set the lifetime of the next tokens."""
         (self._directory / "lifetime").write_text(str(lifetime_s))
 
     def given(self) -> int:
-        """Return the number of tokens given so far."""
+        """Return the number of tokens so far."""
         path = self._directory / "given"
         return len(path.read_text().splitlines()) if path.exists() else 0
 

@@ -1,6 +1,6 @@
 """Several agents in one group, as an operator and as clients see them.
 
-And whether their statuses say what really runs: REST and the status topic against processes.
+Also a comparison of statuses, in REST and in the status topic, with the running processes.
 """
 
 import json
@@ -51,9 +51,9 @@ class Cluster:
     def outsider(
         self, *, properties: Mapping[str, str] | None = None, wait: bool = True, **options: Any
     ) -> Agent:
-        """Start an agent of the same group that does not count as one of the cluster.
+        """Start an agent of the same group that is not in the list of agents.
 
-        `wait` False: it may never get ready.
+        `wait` False: the agent may never become ready.
         """
         settings = {**self.properties, **(properties or {})}
         process = self._agents.process(group_id=self.group_id, properties=settings, **options)
@@ -64,7 +64,7 @@ class Cluster:
         return Agent(process)
 
     def leader(self) -> Agent:
-        """Ask each to do what only leaders do; `forward=false` keeps it from asking others."""
+        """Return the leader: with `forward=false` only a leader accepts a leader's request."""
         return eventually(self._leader, SETTLE_S, "one agent leads")
 
     def followers(self) -> list[Agent]:
@@ -79,7 +79,7 @@ class Cluster:
         return status
 
     def owners(self) -> dict[str, str]:
-        """Worker id of each connector (by name) and of each task (`name-0`)."""
+        """Return the worker id of each connector (by name) and of each task (`name-0`)."""
         listed = self.agents[0].get("/connectors?expand=status")
         owners: dict[str, str] = {}
         for name, found in listed.items():
@@ -91,7 +91,7 @@ class Cluster:
     def wait_until_running(
         self, connectors: Mapping[str, int], timeout_s: float = SETTLE_S
     ) -> None:
-        """Until each agent says that these connectors run with so many tasks, on live agents."""
+        """Wait until each agent reports these connectors with so many tasks, on live agents."""
         workers = {worker_of(agent) for agent in self.agents}
         for agent in self.agents:
             for name, tasks in connectors.items():
@@ -104,7 +104,7 @@ class Cluster:
                 )
 
     def delete_all(self) -> None:
-        """Leave the cluster as the next test wants to find it."""
+        """Delete all connectors, for the next test."""
         answers = []
 
         def is_gone(name: str) -> bool:
@@ -117,7 +117,7 @@ class Cluster:
             eventually(lambda agent=agent: agent.get("/connectors") == [], SETTLE_S)
 
     def kill(self, agent: Agent) -> None:
-        """As a host dies: worker process and children at once."""
+        """Kill worker process and children at once, as the death of a host does."""
         self.agents.remove(agent)
         agent.process.kill()
 
@@ -131,7 +131,7 @@ class Cluster:
 
 
 def worker_of(agent: Agent) -> str:
-    """The worker id: host and port of the advertised URL."""
+    """Return the worker id: host and port of the advertised URL."""
     return urlsplit(agent.url).netloc
 
 
@@ -143,7 +143,7 @@ def cluster_of(
     properties: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Iterator[Cluster]:
-    """Agents of one group; `options` are those of `Cluster.add`."""
+    """Start agents of one group; `options` are those of `Cluster.add`."""
     agents = Agents(bootstrap_servers, directory)
     try:
         cluster = Cluster(agents, properties)
@@ -168,15 +168,15 @@ def _runs(agent: Agent, name: str, tasks: int, workers: set[str]) -> bool:
 ACTIVE = ("RUNNING", "PAUSED")
 
 Places = Mapping[str, tuple[str, str]]
-"""State and worker by connector (its name) and task (`name-0`)."""
+"""State and worker of each connector (by name) and task (`name-0`)."""
 
 
 def status_faults(agents: Sequence[Agent], written: Places | None = None) -> list[str]:
-    """Return what is wrong with the statuses that the agents show; empty when they are true.
+    """Return the faults in the agents' statuses; empty when all are true.
 
-    A status that says RUNNING or PAUSED needs a living process at its worker, or a connector that
-    is asleep there, and each of them such a status. `written`: those in the topic, as a new worker
-    reads them.
+    A status RUNNING or PAUSED needs a living process at its worker, or a connector that is asleep
+    there, and each of them needs such a status. `written`: the statuses in the topic, as a new
+    worker reads them.
     """
     processes: dict[str, str] = {}
     faults = []
@@ -268,7 +268,7 @@ def write_stopped_connectors(bootstrap_servers: str, topic: str, count: int) -> 
 
 
 def stopped(agent: AgentProcess) -> int:
-    """Return the number of connectors that are STOPPED by their statuses."""
+    """Return the number of connectors whose status is STOPPED."""
     listed = call_url(agent.url, "GET", "/connectors?expand=status").json()
     return sum(
         found["status"]["connector"]["state"] == "STOPPED"

@@ -42,7 +42,7 @@ class Handler(BaseHTTPRequestHandler):
         self._answer()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Drop the message."""
 
     def _answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -76,7 +76,7 @@ class Handler(BaseHTTPRequestHandler):
         raise AssertionError(f"not supported: {self.command} {self.path}")
 
     def _created(self, namespace: str, wanted: dict[str, Any]) -> Table:
-        """A table, or, for a client that commits it, one that does not exist yet."""
+        """Create a table; or return one that a client will create by a commit."""
         staged = wanted.get("stage-create")
         create = self.catalog._create_staged_table if staged else self.catalog.create_table
         return create(
@@ -87,7 +87,7 @@ class Handler(BaseHTTPRequestHandler):
         )
 
     def _committed(self, identifier: tuple[str, str], body: bytes) -> object:
-        # Clients in Java do not repeat the table's name.
+        # Java clients do not repeat the table's name.
         named = {"identifier": {"namespace": [identifier[0]], "name": identifier[1]}}
         request = CommitTableRequest.model_validate(named | json.loads(body))
         try:
@@ -126,7 +126,7 @@ def running_rest_catalog(directory: Path) -> Iterator[str]:
     )
     handler = type("OneCatalog", (Handler,), {"catalog": catalog})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    # Clients keep their connections: the threads of these end with the process.
+    # Clients keep their connections, whose threads end with the process.
     server.daemon_threads, server.block_on_close = True, False
     thread = threading.Thread(target=server.serve_forever, name="catalog")
     thread.start()

@@ -25,7 +25,7 @@ SCRIPT = [sys.executable, service_script.__file__]
 
 
 class Hosts:
-    """Java workers as services, one directory per REST port, and the inventory file of them."""
+    """Java workers as services, one directory for each REST port, and their inventory file."""
 
     def __init__(self, runtime: KafkaRuntime, bootstrap_servers: str, directory: Path) -> None:
         self.group_id = unique_name("java-upgrade")
@@ -35,7 +35,7 @@ class Hosts:
         self._runtime = runtime
 
     def add(self) -> None:
-        """Begin to start one more worker."""
+        """Start one more worker without waiting for it."""
         properties = {**worker_properties(self.bootstrap_servers, self.group_id), **PROPERTIES}
         worker = JavaConnectWorker(
             self._runtime, WorkerLaunch(directory=self.directory / "new", properties=properties)
@@ -59,7 +59,7 @@ class Hosts:
         service_script.stop(self.directory / url.rpartition(":")[2])
 
     def inventory(self) -> str:
-        """Commands as an operator would write them, with a script for ssh and systemctl."""
+        """Write an operator's commands, a script for ssh and systemctl; return the file's path."""
         words = json.dumps([*SCRIPT, f"{self.directory}/{{port}}"])[:-1]
         lines = [
             "[commands]",
@@ -96,12 +96,12 @@ class Lines:
         self.written += count
 
     def seen(self) -> list[str]:
-        """All committed ones, to the topic's end; none without a topic."""
+        """Return all committed lines, up to the topic's end; none without a topic."""
         found = read_topic(self._bootstrap_servers, self.topic, committed=True)
         return [(message.value() or b"").decode() for message in found]
 
     def check(self, *, once_after: int) -> None:
-        """All lines are there; those after a number are there once."""
+        """Assert that all lines exist, and those after a number only once."""
         wanted = {f"line {number}" for number in range(1, self.written + 1)}
         eventually(lambda: set(self.seen()) == wanted, 60, lambda: len(self.seen()))
         counted = Counter(self.seen())

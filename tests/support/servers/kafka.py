@@ -1,8 +1,8 @@
-"""Real Kafka for tests: what the fixtures in conftest.py hand out.
+"""Real Kafka for tests: the servers of the fixtures in conftest.py.
 
 All processes of one test session share servers, pytest-xdist's workers included: the first process
-that asks starts the server, under a lock; each holds it (see `pyconnect_sandbox.tether`), and it is
-killed once the last holder is gone, also when a process is killed.
+that asks starts the server, under a lock; each holds it (see `pyconnect_sandbox.processes`), and it is
+killed once the last holder has ended, also when a process is killed.
 """
 
 import fcntl
@@ -68,9 +68,9 @@ class KafkaCluster:
         return ",".join(broker.bootstrap_servers for broker in self.brokers)
 
     def start(self) -> Self:
-        """Start all brokers and wait until each answers and all know each other."""
+        """Start all brokers and wait until each answers and knows the others."""
         with ExitStack() as started:
-            # Launched together: a broker alone has no quorum and would never answer.
+            # They are launched together: a single broker has no quorum and would never answer.
             for broker in self.brokers:
                 started.callback(broker.stop)
                 broker.launch()
@@ -80,7 +80,7 @@ class KafkaCluster:
         return self
 
     def stop(self) -> None:
-        """Stop all brokers at once, shortly: the last ones wait for a quorum that is gone."""
+        """Stop all brokers at once, with a short grace: the last ones wait for a lost quorum."""
         for broker in self.brokers:
             if broker.is_running:
                 broker.terminate()
@@ -95,7 +95,7 @@ class KafkaCluster:
 
 
 BOOTSTRAP_VARIABLE = "PYCONNECT_TEST_BOOTSTRAP"
-"""Addresses of a broker that is used instead of starting one for the session."""
+"""The addresses of a broker to use, instead of starting one for the session."""
 
 
 SHIPPED_HEAP_MB = 2048
@@ -131,11 +131,11 @@ class SharedAgentWorker:
 
 
 STOP_TIMEOUT_S = 60
-"""A busy machine takes long to end a server in order, and what is killed has left things open."""
+"""A busy machine takes long to stop a server, and a killed one leaves transactions and sessions."""
 
 
 class Servers:
-    """Starts servers of a test's own, in its directory, and ends them with it."""
+    """The servers of one test, in its directory, which end after it."""
 
     def __init__(self, runtime: KafkaRuntime, directory: Path) -> None:
         self.runtime = runtime
@@ -171,8 +171,8 @@ class Servers:
     ) -> JavaConnectWorker:
         """Start a Java worker: distributed, or standalone when there are `connectors`.
 
-        `as_shipped`: with the heap and the JVM options of Kafka's own start script, to measure it,
-        instead of those that start quickly.
+        `as_shipped`: with heap and JVM options of Kafka's own start script, for measurements,
+        instead of options for a quick start.
         """
         config = self._worker_config(
             "java-worker", bootstrap_servers, group_id, properties, connectors
@@ -202,7 +202,7 @@ class Servers:
         return agent.start()
 
     def close(self) -> None:
-        """End all that was started, the last first."""
+        """End all servers that were started, the last first."""
         self._started.close()
 
     def _new_directory(self, kind: str) -> Path:
@@ -274,9 +274,10 @@ def shared_server(
 
 
 SELDOM_FENCED = {"broker.session.timeout.ms": "15000"}
-"""Of a broker that no test kills: one that a busy machine stalls for seconds keeps its partitions.
+"""For a broker that no test kills: it keeps its partitions on a machine that stalls for seconds.
 
-One that pytest starts again in its directory has to wait for so long."""
+A broker that pytest starts again in its directory has to wait for that time.
+"""
 
 
 @contextmanager

@@ -1,6 +1,6 @@
-"""A real MariaDB for tests, with a data directory of its own.
+"""A real MariaDB for tests, with its own data directory.
 
-The server refuses to run as root: then it runs as the user that its package makes.
+The server refuses to run as root: then it runs as the user that its package creates.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sb
 
 
 class MariaDbServer(Server):
-    """Ends with its holder; `directory` is given to the user that runs it."""
+    """A server that ends with its holder; `directory` is given to the user that runs it."""
 
     name = "mariadb"
 
@@ -47,7 +47,7 @@ class MariaDbServer(Server):
         return str(URL.create("mariadb+pymysql", **address))  # type: ignore[arg-type]
 
     def connect(self, database: str | None = None) -> pymysql.Connection[Any]:
-        """Connect as a test looks at what came of it, without the code under test."""
+        """Connect without the code under test, to look at its results."""
         return pymysql.connect(
             host="127.0.0.1",
             port=self.port,
@@ -94,7 +94,8 @@ class MariaDbServer(Server):
                 self._install,
                 "--no-defaults",
                 f"--datadir={data}",
-                # A server that starts removes the temporary tables of all others in the same one.
+                # A starting server removes the temporary tables of all servers with the same
+                # directory.
                 f"--tmpdir={self.directory}",
                 "--skip-test-db",
                 "--auth-root-authentication-method=normal",
@@ -151,8 +152,8 @@ def _program(name: str) -> str:
 
 @contextmanager
 def running_mariadb(options: Mapping[str, str] | None = None) -> Iterator[MariaDbServer]:
-    """Yield a server with further options, and leave nothing of it."""
-    # Not below pytest's directory: the server's user may not enter it.
+    """Yield a server with further options; remove all its files afterwards."""
+    # The server's user may not enter pytest's directory.
     directory = Path(tempfile.mkdtemp(prefix="pyconnect-mariadb-"))
     hold_directory = Path(tempfile.mkdtemp(prefix="pyconnect-mariadb-hold-"))
     try:

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Collector:
-    """`spans`: name, trace id, parent's span id, attributes, nanoseconds, failed."""
+    """The received `spans`: name, trace id, parent's span id, attributes, nanoseconds, failed."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -16,7 +16,7 @@ class Collector:
         self.paths: set[str] = set()
 
     def take(self, path: str, body: bytes) -> None:
-        """Decode a request."""
+        """Decode a request and keep its spans."""
         from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
             ExportTraceServiceRequest,
         )
@@ -52,7 +52,7 @@ def otlp_collector() -> Iterator[Collector]:
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Stay silent."""
+            """Drop the message."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         collector = Collector(f"http://127.0.0.1:{server.server_port}")

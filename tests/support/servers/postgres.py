@@ -1,6 +1,6 @@
-"""A real PostgreSQL for tests, with a data directory of its own.
+"""A real PostgreSQL for tests, with its own data directory.
 
-The server refuses to run as root: then it runs as the user that its package makes.
+The server refuses to run as root: then it runs as the user that its package creates.
 """
 
 import os
@@ -27,7 +27,7 @@ _PACKAGE = (
 
 
 class PostgresServer(Server):
-    """Ends with its holder; `directory` is given to the user that runs it."""
+    """A server that ends with its holder; `directory` is given to the user that runs it."""
 
     name = "postgres"
 
@@ -44,7 +44,7 @@ class PostgresServer(Server):
         )
 
     def connect(self, database: str = "postgres") -> psycopg.Connection:
-        """Connect as a test looks at what came of it, without the code under test."""
+        """Connect without the code under test, to look at its results."""
         return psycopg.connect(
             host="127.0.0.1",
             port=self.port,
@@ -131,8 +131,8 @@ def _programs() -> Path:
 
 @contextmanager
 def running_postgres() -> Iterator[PostgresServer]:
-    """Yield a server, and leave nothing of it."""
-    # Not below pytest's directory: the server's user may not enter it.
+    """Yield a server; remove all its files afterwards."""
+    # The server's user may not enter pytest's directory.
     directory = Path(tempfile.mkdtemp(prefix="pyconnect-postgres-"))
     hold_directory = Path(tempfile.mkdtemp(prefix="pyconnect-postgres-hold-"))
     try:

@@ -11,10 +11,10 @@ _CHUNK = 65_536
 
 
 class Proxy:
-    """Listens on a port of its own and passes everything on to `target_port` until it is cut.
+    """A listener that passes all data on to `target_port` until it is cut.
 
-    Cut, it closes what is open and refuses what is new. Silenced, it holds back what either side
-    sends, as a network that drops packets: neither side hears of it, and TCP sends all of it later.
+    A cut proxy closes its connections and refuses new ones. A silenced proxy holds back the data of
+    either side, like a network that drops packets: neither side notices, and TCP sends all later.
     """
 
     def __init__(self, target_port: int) -> None:
@@ -39,13 +39,13 @@ class Proxy:
         threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
 
     def silence(self, *, requests: bool = True, answers: bool = True) -> None:
-        """Pass nothing on in these directions; connections stay, and new ones are accepted."""
+        """Pass no data on in these directions; connections stay, and new ones are accepted."""
         for passes, silent in ((self._requests_pass, requests), (self._answers_pass, answers)):
             if silent:
                 passes.clear()
 
     def restore(self) -> None:
-        """Pass on what was held back, and everything from now on."""
+        """Pass on the data that was held back, and all data from now on."""
         self._requests_pass.set()
         self._answers_pass.set()
 
@@ -84,7 +84,7 @@ class Proxy:
             while data := source.recv(_CHUNK):
                 passes.wait()
                 sink.sendall(data)
-        # Packets that say so are dropped too.
+        # A silenced network drops the packets of the end too.
         passes.wait()
         with contextlib.suppress(OSError):
             sink.shutdown(socket.SHUT_WR)

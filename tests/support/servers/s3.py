@@ -1,4 +1,4 @@
-"""A server of S3 for tests, in a process of its own."""
+"""An S3 server for tests, in a process of its own."""
 
 import sys
 import tempfile
@@ -17,7 +17,7 @@ SECRET_KEY = "lake-secret"
 
 
 class S3Server(Server):
-    """Ends with its holder; buckets are directories below `files`."""
+    """A server that ends with its holder; buckets are directories below `files`."""
 
     name = "s3"
 
@@ -61,7 +61,7 @@ class S3Server(Server):
 
 @contextmanager
 def running_s3(*, overwrites: bool = False) -> Iterator[S3Server]:
-    """Yield a server, and leave nothing of it."""
+    """Yield a server; remove all its files afterwards."""
     with tempfile.TemporaryDirectory(prefix="pyconnect-s3-") as directory:
         root = Path(directory)
         server = S3Server(directory=root / "server", hold_file=root / "hold", overwrites=overwrites)

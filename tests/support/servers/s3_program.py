@@ -1,4 +1,4 @@
-"""A server of S3 that knows one access key: LocalBucket, which knows none.
+"""An S3 server with one access key: LocalBucket, which by itself checks no keys.
 
     python s3_program.py DIRECTORY PORT ACCESS_KEY [overwrites]
 

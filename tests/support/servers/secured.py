@@ -37,7 +37,7 @@ def jaas(user: str, password: str = "secret") -> str:
 
 
 def sasl(user: str, prefix: str = "", password: str = "secret") -> dict[str, str]:
-    """Java's client properties of a SASL user, each with a prefix."""
+    """Return Java's client properties of a SASL user, with a prefix."""
     return {
         f"{prefix}security.protocol": "SASL_PLAINTEXT",
         f"{prefix}sasl.mechanism": "PLAIN",
@@ -86,7 +86,7 @@ _PATTERNS = {
 
 
 class SecuredBroker:
-    """PLAINTEXT clients are super users; SASL users may what is granted."""
+    """PLAINTEXT clients are super users; SASL users need grants."""
 
     def __init__(self, plaintext: str, sasl: str) -> None:
         """Take the addresses of both listeners."""
@@ -100,18 +100,18 @@ class SecuredBroker:
         return next(self._users)
 
     def client_users(self) -> dict[str, str]:
-        """A user for each client of a connector."""
+        """Return a user for each client of a connector."""
         return {client: self.user() for client in ("producer", "consumer", "admin")}
 
     def grant(self, grants: Iterable[Grant]) -> None:
-        """As the generated commands would."""
+        """Create the ACLs, as the generated commands do."""
         bindings = [_binding(grant) for grant in grants]
         if bindings:
             for future in self._admin.create_acls(bindings).values():
                 future.result(30)
 
     def revoke(self, grant: Grant) -> None:
-        """Take one back; it must have been there."""
+        """Remove a grant, which must exist."""
         found = _binding(grant)
         pattern = AclBindingFilter(
             found.restype,
@@ -126,16 +126,16 @@ class SecuredBroker:
         assert future.result(30)
 
     def create_topics(self, *names: str, cleanup_policy: str = "compact") -> None:
-        """With one partition each; compacted, as offsets topics must be, takes no null keys."""
+        """Create topics with one partition; compacted ones, like offsets topics, need keys."""
         config = {"cleanup.policy": cleanup_policy}
         topics = [NewTopic(name, 1, 1, config=config) for name in names]
         for future in self._admin.create_topics(topics).values():
             future.result(30)
 
     def fill(self, *topics: str) -> None:
-        """Put a record without an owner into each.
+        """Write a record without an owner into each topic.
 
-        Readers of an empty topic need no right to read.
+        Reading an empty topic would need no right to read.
         """
         producer = Producer({"bootstrap.servers": self.plaintext})
         for topic in topics:
@@ -143,7 +143,7 @@ class SecuredBroker:
         assert producer.flush(30) == 0
 
     def client(self, user: str) -> dict[str, str]:
-        """Settings of librdkafka."""
+        """Return librdkafka's settings of a user."""
         return {
             "bootstrap.servers": self.sasl,
             "security.protocol": "SASL_PLAINTEXT",
@@ -153,7 +153,7 @@ class SecuredBroker:
         }
 
     def worker(self, user: str) -> dict[str, str]:
-        """Worker properties under which all its clients are one user."""
+        """Return worker properties that make all its clients one user."""
         return {
             "bootstrap.servers": self.sasl,
             **sasl(user),
@@ -163,7 +163,7 @@ class SecuredBroker:
 
 
 def overrides(users: Mapping[str, str]) -> dict[str, str]:
-    """A connector's settings under which its producer, consumer and admin client are `users`."""
+    """Return settings that make a connector's producer, consumer and admin client these users."""
     return {
         key: value
         for client, user in users.items()
@@ -179,7 +179,7 @@ def worker_file(directory: Path, properties: Mapping[str, str]) -> Path:
 
 
 def internal(group: str) -> dict[str, str]:
-    """Group and internal topics of a worker."""
+    """Return group and internal topics of a worker."""
     return {
         "group.id": group,
         "config.storage.topic": f"{group}-configs",
@@ -189,7 +189,7 @@ def internal(group: str) -> dict[str, str]:
 
 
 def read_grants(text: str) -> list[Grant]:
-    """Of what `acls generate -o json` printed."""
+    """Return the grants in the output of `acls generate -o json`."""
     return [
         Grant(
             entry["bootstrap_servers"] or "",
@@ -209,14 +209,14 @@ def needed_grants(
     rules: Collection[str] | None = None,
     owner: str | None = None,
 ) -> set[Grant]:
-    """Return the grants that are needed: by all rules or by these, for all or for one connector."""
+    """Return the needed grants, of all rules or these, for all connectors or one."""
     needs = [n for n in cluster_needs(facts, phase).needs if owner in (None, n.owner)]
     found = assess(needs, Evidence(bindings={"": ()}))
     return set(missing_grants(f for f in found if rules is None or f.need.rule.id in rules).grants)
 
 
 def blockers(pyconnect: Pyconnect, connector: str) -> set[tuple[str, str]]:
-    """Rules and resources of the blockers that `acls check` finds for one connector."""
+    """Return rules and resources of the blockers that `acls check` finds for one connector."""
     check = ("acls", "check", "--phase", "enabled", "--connector", connector, "-o", "json")
     ended = pyconnect(*check)
     missing = {
@@ -233,11 +233,10 @@ def secured_config(
 ) -> BrokerConfig:
     """Return the settings of a broker with ACLs and `USERS`.
 
-    `auto_create`: whether producers have it create topics, if they may. Without it no topic appears
-    by itself, so a missing topic is one that was not made.
+    `auto_create`: whether producers with the right create topics. Without it a missing topic shows
+    that no client has created it.
     """
-    # Only PLAIN knows all users: to format a directory with credentials of SCRAM for each of them
-    # takes a second for every thirty.
+    # Only PLAIN has all users: formatting with SCRAM credentials takes a second for thirty users.
     users = sasl_properties(dict.fromkeys((TOOL, *USERS), PASSWORD))
     return BrokerConfig(
         runtime=runtime,
@@ -252,7 +251,7 @@ def secured_config(
 
 
 def users_of_this_process() -> Iterator[str]:
-    """Return the users that belong to this one of pytest-xdist's processes."""
+    """Return the users of this pytest-xdist process."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
     count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     return islice(USERS, int(worker.removeprefix("gw")), None, count)

@@ -1,7 +1,7 @@
 """A stand-in for a host's service manager: `service_script.py DIRECTORY VERB [PHASE]`.
 
 The directory holds `worker.properties`, `command.json` (the argv that runs the worker) and the pid.
-Verbs: configure PHASE, show, stop (SIGTERM, waits for the end, kills a Java worker that stays),
+Verbs: configure PHASE, show, stop (SIGTERM, wait, kill a Java worker that does not end),
 start, restart, replace (from then on the argv of `replacement.json` runs).
 """
 
@@ -63,7 +63,7 @@ def stop(directory: Path, number: signal.Signals = signal.SIGTERM) -> None:
     with suppress(ProcessLookupError):
         os.killpg(pid, number)
     if not has_ended(pid):
-        # Apache's worker may wait for Jetty without end. Service managers kill it then.
+        # Apache's worker may wait for Jetty endlessly; service managers kill it then.
         if Path(json.loads((directory / "command.json").read_text())[0]).name != "java":
             sys.exit(f"{pid} does not end")
         with suppress(ProcessLookupError):
@@ -86,7 +86,7 @@ def running(directory: Path) -> int | None:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether it runs; one that ended and was not waited for yet does not."""
+    """Return whether a process runs; a zombie does not."""
     with suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
     try:

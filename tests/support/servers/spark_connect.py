@@ -29,7 +29,7 @@ def spark_home() -> Path:
 
 
 def spark_environment(base: Mapping[str, str]) -> dict[str, str]:
-    """Return `base` with what Spark's own scripts read; daemons get the archive's options, too."""
+    """Return `base` with variables of Spark's scripts; daemons get the archive's options too."""
     options = base.get(OPTIONS_VARIABLE, "")
     return {
         **base,
@@ -44,8 +44,7 @@ def spark_environment(base: Mapping[str, str]) -> dict[str, str]:
 def standalone_cluster(directory: Path, environment: Mapping[str, str]) -> Iterator[str]:
     """Yield the master's URL once its workers have registered.
 
-    Each worker has a directory of its own as its working directory, `worker-0/work` is that of the
-    first one's executors.
+    Each worker has its own working directory; `worker-0/work` is that of the first one's executors.
     """
     port = free_port()
     master = f"spark://127.0.0.1:{port}"
@@ -88,14 +87,14 @@ def standalone_cluster(directory: Path, environment: Mapping[str, str]) -> Itera
 
 
 MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
-# Where its UI shows what was asked, by whom, and with which settings.
+# Pages of its UI that show requests, users and settings.
 PAGES = ("connect", "jobs", "stages", "SQL", "environment")
 HTTP_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectServer:
-    """A running server; `log` is all that it printed."""
+    """A running server; `log` has all its output."""
 
     port: int
     ui: str
@@ -114,7 +113,7 @@ class ConnectServer:
         return len(json.loads(self._get(f"{self._application()}/jobs")))
 
     def shown(self) -> str:
-        """Return the text of its UI and of its log, the details of every query included."""
+        """Return the text of its UI, including the details of every query, and of its log."""
         base = self._application()
         queries = json.loads(self._get(f"{base}/sql?details=true&length=1000"))
         pages = [self._get(f"{page}/") for page in PAGES]
@@ -137,7 +136,7 @@ class ConnectServer:
 def connect_server(
     directory: Path, environment: Mapping[str, str], master: str = "local[2]", **more: str
 ) -> Iterator[ConnectServer]:
-    """Yield a server on a master once it listens; `more` are settings of its executors."""
+    """Yield a server on a master once it listens; `more`: settings of its executors."""
     port, ui_port = free_ports(2)
     server = ConnectServer(
         port=port, ui=f"http://{LOOPBACK}:{ui_port}", log=directory / "connect-server.log"
@@ -149,11 +148,11 @@ def connect_server(
         "spark.ui.port": str(ui_port),
         "spark.port.maxRetries": "0",
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
-        # Nothing here runs long enough for better compilation.
+        # No test runs long enough to profit from more compilation.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        # By default 200, each of them a task.
+        # The default is 200, each of them a task.
         "spark.sql.shuffle.partitions": "4",
         **{f"spark.executor.{name}": value for name, value in more.items()},
     }
@@ -167,7 +166,7 @@ def connect_server(
     with server.log.open("wb") as output:
         process = subprocess.Popen(
             command,
-            # Spark takes its main class for a daemon, whose memory is not the driver's.
+            # Spark treats the main class as a daemon, whose memory is not the driver's.
             env={**spark_environment(environment), "SPARK_DAEMON_MEMORY": "1g"},
             cwd=server.log.parent,
             stdin=subprocess.DEVNULL,

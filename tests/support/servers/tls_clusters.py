@@ -29,7 +29,7 @@ KEYTOOL_S = 60.0
 
 
 class Stores:
-    """Makes key material below a directory, signed by one authority."""
+    """Keys and certificates below a directory, signed by one authority."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -39,7 +39,7 @@ class Stores:
         self._authority.cert_pem.write_to_path(str(self.authority))
 
     def identity(self, name: str, expires: datetime | None = None) -> Path:
-        """Key and certificates in one PEM file, the key as PKCS#8 as Java wants it."""
+        """Write key and certificates to one PEM file, the key as PKCS#8 as Java needs it."""
         issued = self._authority.issue_cert(LOOPBACK, common_name=name, not_after=expires)
         key = load_pem_private_key(issued.private_key_pem.bytes(), None)
         chain = b"".join(blob.bytes() for blob in issued.cert_chain_pems)
@@ -50,7 +50,7 @@ class Stores:
         return path
 
     def trust_store(self, kind: str) -> Path:
-        """The authority in a store of Java's: JKS or PKCS12."""
+        """Write the authority to a Java store: JKS or PKCS12."""
         path = self.directory / f"trust.{kind.lower()}"
         if not path.exists():
             keytool(
@@ -60,7 +60,7 @@ class Stores:
         return path
 
     def key_store(self, kind: str) -> Path:
-        """A client's key in a store of Java's, made by way of PKCS#12."""
+        """Write a client's key to a Java store, by way of PKCS#12."""
         path = self.directory / f"client.{kind.lower()}"
         if path.exists():
             return path
@@ -99,7 +99,7 @@ class TlsClusters:
     mutual: KafkaBroker
 
     def scram_properties(self, *, password: str = SASL_PASSWORD) -> dict[str, str]:
-        """Return the properties that a client needs beside a trust store."""
+        """Return the properties that a client needs besides a trust store."""
         module = "org.apache.kafka.common.security.scram.ScramLoginModule"
         quoted = password.replace("\\", "\\\\").replace('"', '\\"')
         return {
@@ -114,7 +114,7 @@ def trusting_pem(stores: Stores) -> dict[str, str]:
 
 
 def trusting_store(stores: Stores, kind: str) -> dict[str, str]:
-    """Without a type: Java takes JKS and PKCS#12 for one another."""
+    """Return a trust store without a type: Java reads JKS and PKCS#12 as either."""
     return {
         "ssl.truststore.location": str(stores.trust_store(kind)),
         "ssl.truststore.password": STORE_PASSWORD,
@@ -126,7 +126,7 @@ def known_by_pem(stores: Stores) -> dict[str, str]:
 
 
 def known_by_text(stores: Stores) -> dict[str, str]:
-    """Key and chain in the properties themselves (KIP-651)."""
+    """Return properties that contain key and chain themselves (KIP-651)."""
     identity = stores.identity("client-text").read_text()
     key, mark, chain = identity.partition("-----END PRIVATE KEY-----\n")
     return {
@@ -146,7 +146,7 @@ def known_by_store(stores: Stores, kind: str) -> dict[str, str]:
 
 
 def tls_clusters(servers: Servers, directory: Path) -> TlsClusters:
-    """Start both; the listener of SASL users is the one behind TLS."""
+    """Start both clusters; the listener of SASL users is the one with TLS."""
     stores = Stores(directory / "stores")
     identity = stores.identity("broker")
     return TlsClusters(
@@ -159,7 +159,7 @@ def tls_clusters(servers: Servers, directory: Path) -> TlsClusters:
 
 
 def properties_file(path: Path, properties: Mapping[str, str]) -> Path:
-    """Write client properties as Java reads them."""
+    """Write client properties in Java's form."""
     path.touch(mode=0o600)
     path.write_text("".join(f"{key}={_escaped(value)}\n" for key, value in properties.items()))
     return path

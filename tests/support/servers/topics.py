@@ -1,4 +1,4 @@
-"""Topics of a real broker: made, written, read to their ends; offsets and aborted transactions.
+"""Topics of a real broker: creation, writes, reads to the end; offsets and aborted transactions.
 
 Consumers never show the markers of transactions: kafka-python's classes read the log's batches.
 """
@@ -40,7 +40,7 @@ def create_topics(
     partitions: int = 1,
     config: Mapping[str, str] | None = None,
 ) -> None:
-    """With one partition there is one order to be seen. Return when brokers name them."""
+    """Create topics, by default with one partition (one order); wait until brokers name them."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     new = [NewTopic(topic, partitions, 1, config=dict(config or {})) for topic in topics]
     for future in admin.create_topics(new).values():
@@ -75,7 +75,7 @@ def recreate_topic(bootstrap_servers: str, topic: str) -> None:
 
 
 def produce(bootstrap_servers: str, topic: str, *values: bytes, **arguments: Any) -> None:
-    """Write records; `arguments` are those of the client's `produce`, for each of them."""
+    """Write records; `arguments` of the client's `produce` are the same for each."""
     producer = Producer({"bootstrap.servers": bootstrap_servers})
     for value in values:
         producer.produce(topic, value, **arguments)
@@ -89,7 +89,7 @@ def partitions_of(bootstrap_servers: str, topic: str) -> Sequence[int]:
 
 
 def open_records(bootstrap_servers: str, topic: str, partition: int = 0) -> int:
-    """Return how many records readers of committed ones must wait for: of open transactions."""
+    """Return how many records of open transactions readers of committed records wait for."""
     every, stable = (
         ends_of(bootstrap_servers, topic, [partition], committed=committed)[partition]
         for committed in (False, True)
@@ -100,7 +100,7 @@ def open_records(bootstrap_servers: str, topic: str, partition: int = 0) -> int:
 def ends_of(
     bootstrap_servers: str, topic: str, partitions: Iterable[int], *, committed: bool
 ) -> dict[int, int]:
-    """Return the end of each partition, with `committed` that of readers of committed records."""
+    """Return the end of each partition; `committed`: the end for readers of committed records."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap_servers,
@@ -118,7 +118,7 @@ def ends_of(
 
 
 def read_topic(bootstrap_servers: str, topic: str, *, committed: bool = False) -> list[Message]:
-    """Every record there is, in order within a partition; no aborted ones if `committed`."""
+    """Return every record, in order within a partition; with `committed` no aborted ones."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap_servers,
@@ -126,7 +126,7 @@ def read_topic(bootstrap_servers: str, topic: str, *, committed: bool = False) -
             "isolation.level": "read_committed" if committed else "read_uncommitted",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
-            # The end is told by an answer without records, which a broker holds back so long.
+            # An answer without records marks the end; a broker delays it by this time.
             "fetch.wait.max.ms": 20,
         }
     )
@@ -149,7 +149,7 @@ def read_topic(bootstrap_servers: str, topic: str, *, committed: bool = False) -
 
 
 def committed_offset(bootstrap_servers: str, group: str, topic: str, partition: int = 0) -> int:
-    """Of a consumer group; negative when there is none."""
+    """Return a consumer group's committed offset; negative when there is none."""
     consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": group})
     try:
         (found,) = consumer.committed([TopicPartition(topic, partition)], timeout=ANSWER_S)
@@ -161,7 +161,7 @@ def committed_offset(bootstrap_servers: str, group: str, topic: str, partition: 
 
 
 def coordinator_partition(name: str, partitions: int) -> int:
-    """Return where brokers keep the state of a group or transactional id: Java's hash."""
+    """Return the partition with the state of a group or transactional id, by Java's hash."""
     code = 0
     for character in name:
         code = (31 * code + ord(character)) & 0xFFFFFFFF
@@ -193,7 +193,7 @@ def aborted_transactions(bootstrap_servers: str, topics: Iterable[str]) -> int:
 
 
 def _is_abort(batch: Any) -> bool:
-    """The key of a marker: its version, and its type (0 abort, 1 commit), both int16."""
+    """Return whether a marker's key (version, type: 0 abort, 1 commit; both int16) is an abort."""
     (marker,) = batch
     return struct.unpack(">hh", marker.key[:4])[1] == _ABORT
 
@@ -224,7 +224,7 @@ def _fetch(protocol: KafkaProtocol, topic: str, partition: int, offset: int) -> 
         topics=[FetchRequest.FetchTopic(topic=topic, partitions=[place])],
         max_version=_BY_TOPIC_NAME,
     )
-    # A test's broker is alone: it leads every partition.
+    # The broker of a test is the only one: it leads every partition.
     answer = protocol.send(f"read {topic}", request, protocol.brokers()[0])
     return answer.responses[0].partitions[0]
 
@@ -238,7 +238,7 @@ class OffsetTopic:
         self._admin = AdminClient({"bootstrap.servers": bootstrap_servers})
 
     def records(self) -> list[tuple[bytes, bytes | None]]:
-        """Keys and values, in order within a partition; empty without a topic."""
+        """Return keys and values, in order within a partition; empty without a topic."""
         found = read_topic(self._bootstrap_servers, self.name, committed=True)
         return [(record.key() or b"", record.value()) for record in found]
 
@@ -272,7 +272,7 @@ class OffsetTopic:
         self._admin.create_topics([new])[self.name].result(ANSWER_S)
 
     def write(self, key: bytes, value: bytes, timestamp_ms: int = 0) -> None:
-        """Write as a Java worker would; `timestamp_ms` 0 is now."""
+        """Write as a Java worker does; `timestamp_ms` 0 means now."""
         producer = Producer(
             {"bootstrap.servers": self._bootstrap_servers, "partitioner": "murmur2_random"}
         )

@@ -4,13 +4,13 @@ Corresponds to ``Worker.baseProducerConfigs``, ``baseConsumerConfigs``, ``adminC
 ``exactlyOnceSourceTaskProducerConfigs`` and to the client settings of the three backing stores of
 Kafka Connect (KIP-458, KIP-618). `librdkafka_config` translates the result; `build` does both.
 
-Connector clients take nothing unprefixed from the worker but ``bootstrap.servers``, except admin
-clients, which take everything. The worker's own clients take everything unprefixed but
-``transactional.id``, which would break those that are not transactional.
+Of the worker's unprefixed settings, connector clients take only ``bootstrap.servers``; connectors'
+admin clients take all of them. The worker's own clients take all but ``transactional.id``, which
+would break those that are not transactional.
 
-kafka-python, the client of the group protocol, gets the settings of the network only; timeouts of
-the group come from the worker's typed configuration. Security is handed over as a value: TLS needs
-objects that only the adapter can make.
+kafka-python, the client of the group protocol, gets only the network settings; timeouts of the
+group come from the worker's typed configuration. Security is passed as a value: TLS needs objects
+that only the adapter can make.
 """
 
 from __future__ import annotations
@@ -46,8 +46,7 @@ _FOR_CONFIGS = "for the worker's config topic consumer when exactly-once source 
 _CLIENT_PREFIXES = ("admin.", "producer.", "consumer.")
 _READ_COMMITTED = "read_committed"
 MAX_REQUEST_BYTES = 1_048_576
-"""Java's default of `max.request.size`, in librdkafka `message.max.bytes`: what one kind of worker
-can write the other can write, too."""
+"""Java's default of `max.request.size`, so that workers of both kinds write the same records."""
 _PLAIN_PRODUCER = {
     "acks": "all",
     "max.in.flight.requests.per.connection": "1",
@@ -57,11 +56,11 @@ _PLAIN_PRODUCER = {
 
 
 _STATUS_DELIVERY_MS = 10_000
-"""A status that waits longer for its broker goes back to the store: it may be out of date."""
+"""After this time a send fails, and the store checks whether the status is still up to date."""
 
 
 class InternalTopic(Enum):
-    """The topics of a distributed worker; the value is the end of their clients' ids."""
+    """The topics of a distributed worker; the value is the suffix of their clients' ids."""
 
     CONFIGS = "configs"
     OFFSETS = "offsets"
@@ -77,7 +76,7 @@ class ClientConfig:
     warnings: tuple[str, ...] = ()
 
     def forced(self, key: str, value: str, why: str, *, exact: bool = False) -> ClientConfig:
-        """Return the configuration with ``key`` set, and a warning if the user said otherwise."""
+        """Return the configuration with ``key`` set, and a warning if a user's value is lost."""
         given = self.java_config.get(key)
         same = given is None or (given == value if exact else given.lower() == value.lower())
         warning = (
@@ -91,7 +90,7 @@ class ClientConfig:
         )
 
     def build(self, passthrough: Mapping[str, str] | None = None) -> LibrdkafkaConfig:
-        """Return the settings of the librdkafka client; all warnings are in the result."""
+        """Return the settings of the librdkafka client, with the warnings of both steps."""
         built = translate(self.java_config, self.kind, passthrough=passthrough)
         return replace(built, warnings=(*self.warnings, *built.warnings))
 
@@ -99,7 +98,7 @@ class ClientConfig:
 def internal_producer(worker: DistributedConfig, topic: InternalTopic) -> ClientConfig:
     """Return the plain, non-transactional producer for one of the worker's topics.
 
-    The status producer does not retry: its store does, and decides again each time.
+    The status producer does not retry: the status store decides about each retry itself.
     """
     forced = dict(_PLAIN_PRODUCER)
     if topic is InternalTopic.STATUSES:
@@ -130,9 +129,9 @@ def leader_producer(worker: DistributedConfig) -> ClientConfig:
 def internal_consumer(worker: DistributedConfig, topic: InternalTopic) -> ClientConfig:
     """Return the consumer that tails one of the worker's topics; it never commits.
 
-    Config and offsets topic are read committed only when exactly-once support is enabled, not
+    The config and offsets topics are read committed only when exactly-once support is enabled, not
     while it is prepared: workers of one group compare the offsets they have read up to, and an
-    aborted record counts for those that read uncommitted.
+    aborted record counts for workers that read uncommitted.
     """
     config = _internal(
         worker,
@@ -208,7 +207,7 @@ def source_offsets_consumer(
 ) -> ClientConfig:
     """Return the consumer with which a source connector or task reads its own offsets topic.
 
-    It reads committed: always with exactly-once support, else unless the user says otherwise.
+    It always reads committed with exactly-once support. Without, a user may override the setting.
     """
     base = _consumer_base(worker, connector, client_id) | {"isolation.level": _READ_COMMITTED}
     config = _layered(worker, connector_config, ClientKind.CONSUMER, base)
@@ -311,7 +310,7 @@ def _internal(
 
 
 def _unprefixed(worker: WorkerConfig, kind: ClientKind) -> dict[str, str]:
-    """Return the worker's own properties that mean something to a client of this kind."""
+    """Return the worker's unprefixed properties that a client of this kind knows."""
     known = CLIENT_CONFIG_DEFS[kind].keys
     config = {
         name: value
@@ -326,17 +325,17 @@ _NUMBERS = (
     "reconnect.backoff.ms", "request.timeout.ms", "retry.backoff.ms",
 )  # fmt: skip
 _DEFAULTS = {
-    # kafka-python's is 30 s: after an outage a worker would be away for longer than its session,
-    # and its work would wait for scheduled.rebalance.max.delay.ms.
+    # kafka-python's default is 30 s: after an outage a worker would be away for longer than its
+    # session, and its work would wait for scheduled.rebalance.max.delay.ms.
     "reconnect.backoff.max.ms": "1000",
     "request.timeout.ms": "40000",
 }
-"""Connect's, where kafka-python has others."""
+"""Kafka Connect's defaults where kafka-python's differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaPythonConfig:
-    """Keyword arguments for kafka-python's clients, and the security to be added to them."""
+    """Keyword arguments for kafka-python's clients, and the security to add to them."""
 
     arguments: Mapping[str, object]
     security: Security = field(default_factory=Security)
@@ -346,7 +345,7 @@ class KafkaPythonConfig:
 def kafka_python_config(
     java_config: Mapping[str, str | None], *, client_id: str
 ) -> KafkaPythonConfig:
-    """Translate a client's properties; raises ConfigException for one that cannot be used."""
+    """Translate a client's properties. Raises ConfigException for one that cannot be used."""
     config = {name: value.strip() for name, value in java_config.items() if value is not None}
     servers = parse_type(
         "bootstrap.servers", config.get("bootstrap.servers", "localhost:9092"), ConfigType.LIST

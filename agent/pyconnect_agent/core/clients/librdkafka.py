@@ -4,9 +4,9 @@ A setting that librdkafka lacks becomes a warning, or an error where it would be
 Values are texts on both sides. `pyconnect_clients` translates the settings of security; key stores
 are read where clients are made (`kafka/clients.py`).
 
-Settings added because librdkafka's defaults do not suit (reasons in
-docs/explanation/design/clients.md): producers place keys as Java does
-(`partitioner=murmur2_random`), consumers ask for more data 10 ms after their queue was full instead
+Some settings are added because librdkafka's defaults do not suit (reasons in
+docs/explanation/design/clients.md). Producers choose partitions as Java does
+(`partitioner=murmur2_random`). Consumers ask for more data 10 ms after their queue was full instead
 of 1 s, and read uncommitted records by default, as Java's do.
 """
 
@@ -28,7 +28,7 @@ from pyconnect_clients.security import (
 )
 
 BY_DURATION = "by_duration:"
-"""Begins a reset strategy; behind it librdkafka's properties have milliseconds here."""
+"""The prefix of a reset strategy with a duration; in librdkafka's properties, in milliseconds."""
 _DURATION = re.compile(
     r"([-+]?)P(?:([-+]?\d+)D)?"
     r"(?:T(?:([-+]?\d+)H)?(?:([-+]?\d+)M)?(?:([-+]?\d+)(?:[.,](\d{0,9}))?S)?)?",
@@ -42,8 +42,8 @@ _INFINITE_LONG_MS = 2**63 - 1
 class LibrdkafkaConfig:
     """The settings of a client; ``properties`` may hold secrets.
 
-    ``max_poll_records`` and ``max_block_ms`` are Java settings the caller has to honour itself;
-    None when unset. ``default_api_timeout_ms`` likewise limits admin and consumer calls.
+    The caller has to apply the Java settings ``max_poll_records``, ``max_block_ms`` and
+    ``default_api_timeout_ms`` (of admin and consumer calls) itself; None when unset.
     """
 
     properties: Mapping[str, str] = field(repr=False)
@@ -81,7 +81,7 @@ _HONOURED_ELSEWHERE = frozenset([
     "metrics.recording.level", "metrics.sample.window.ms", "value.deserializer",
     "value.serializer",
 ])  # fmt: skip
-"""Dropped without a warning: records are bytes here, metrics the worker's, limits the caller's."""
+"""Dropped without a warning: here records are bytes, metrics the worker's, limits the caller's."""
 
 _RANGES = {
     "connections.max.idle.ms": (0, 2**31 - 1),
@@ -100,7 +100,7 @@ _RANGES = {
     "fetch.wait.max.ms": (0, 300_000),
     "batch.size": (1, 2**31 - 1),
 }
-"""Ranges of librdkafka 2.16 (CONFIGURATION.md); a value outside is moved to the limit."""
+"""Ranges of librdkafka 2.16 (CONFIGURATION.md); the nearest limit replaces a value outside."""
 
 _ASSIGNORS = {
     "RangeAssignor": "range",
@@ -123,8 +123,8 @@ def translate(
 ) -> LibrdkafkaConfig:
     """Return the librdkafka form of a complete Java client configuration.
 
-    ``passthrough`` are librdkafka properties put on top as they are. Null values count as unset.
-    Raises ConfigException for values that cannot be parsed or expressed.
+    ``passthrough``: librdkafka properties, which override translated ones. Null values count as
+    unset. Raises ConfigException for values that cannot be parsed or expressed.
     """
     config = {name: value.strip() for name, value in java_config.items() if value is not None}
     translation = _Translation(kind)
@@ -161,7 +161,7 @@ def client_security(config: Mapping[str, str | None]) -> tuple[Security, list[st
 
 
 def _duration_ms(strategy: str) -> int:
-    """Return the milliseconds of `by_duration:<ISO 8601 duration>`, as `java.time.Duration` reads.
+    """Return the milliseconds of `by_duration:<ISO 8601 duration>`, `java.time.Duration`'s syntax.
 
     Raises ConfigException for another text, and for a duration that is negative (KIP-1106).
     """
@@ -187,7 +187,7 @@ def _duration_ms(strategy: str) -> int:
 
 
 class _Translation:
-    """Collects properties and warnings of one client."""
+    """Collector of the properties and warnings of one client."""
 
     def __init__(self, kind: ClientKind) -> None:
         self._kind = kind
@@ -220,7 +220,7 @@ class _Translation:
         if limits is not None:
             number = int(value)
             accepted = min(max(number, limits[0]), limits[1])
-            # -1 asks for the system's size of a buffer, which librdkafka writes as 0.
+            # -1 means the system's default buffer size, for which librdkafka has 0.
             if number not in (accepted, -1):
                 self.warnings.append(
                     f"The value {number} of '{name}' is out of range; {accepted} is used"
@@ -230,10 +230,10 @@ class _Translation:
             self.properties[name] = value
 
     def _special(self, name: str, value: str) -> bool:
-        """Translate settings whose values differ in meaning; False when that is impossible."""
+        """Translate a setting whose values differ in librdkafka; False if that is impossible."""
         match name:
             case "auto.offset.reset" if value.lower().startswith(BY_DURATION):
-                # Not librdkafka's: `kafka/task_consumer.py` looks the positions up.
+                # librdkafka lacks this strategy: `kafka/task_consumer.py` looks up the positions.
                 self.properties[name] = f"{BY_DURATION}{_duration_ms(value)}"
             case "auto.offset.reset":
                 self.properties[name] = {"none": "error"}.get(value.lower(), value.lower())
@@ -286,7 +286,8 @@ class _Translation:
             case ClientKind.CONSUMER:
                 self._complete_consumer()
             case ClientKind.ADMIN:
-                # The admin client is a producer below, which has no use for retries of records.
+                # librdkafka's admin client is a producer, but it sends no records that it could
+                # retry.
                 self.properties.pop("retries", None)
 
     def _complete_producer(self, config: Mapping[str, str]) -> None:
@@ -297,13 +298,13 @@ class _Translation:
             properties["request.timeout.ms"] = str(min(int(config["request.timeout.ms"]), 900_000))
         delivery = int(properties.pop("delivery.timeout.ms", "120000"))
         if "transactional.id" not in properties:
-            # 0 is librdkafka's way to say without limit.
+            # In librdkafka 0 means without limit.
             properties["delivery.timeout.ms"] = "0" if delivery >= INFINITE_MS else str(delivery)
             return
         limit = int(properties.setdefault("transaction.timeout.ms", "60000"))
         if delivery < limit:
             properties["delivery.timeout.ms"] = str(delivery)
-        # Unset, it follows transaction.timeout.ms: librdkafka refuses anything longer.
+        # Unset, the timeout follows transaction.timeout.ms; librdkafka refuses a longer one.
         timeout = properties.get("socket.timeout.ms")
         if timeout is not None and int(timeout) > limit:
             properties["socket.timeout.ms"] = str(limit)
@@ -324,7 +325,7 @@ class _Translation:
 
 
 def _integer(config: Mapping[str, str], name: str) -> int | None:
-    """Return a number of the configuration; Java's largest one means without limit: None."""
+    """Return a number of the configuration; None when unset or Java's largest (without limit)."""
     if name not in config:
         return None
     value = parse_type(name, config[name], ConfigType.LONG)

@@ -1,6 +1,6 @@
 """Configurations of workers and connectors: their keys, checks and values. Pure.
 
-Here are the properties below a prefix, as Kafka's `AbstractConfig.originalsWithPrefix`.
+This module selects the properties under a prefix, as Kafka's `AbstractConfig.originalsWithPrefix`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ Value = TypeVar("Value")
 
 
 def below(properties: Mapping[str, Value], prefix: str) -> dict[str, Value]:
-    """Return the properties that start with ``prefix``, without it."""
+    """Return the properties that start with ``prefix``, with the prefix removed."""
     return {
         name.removeprefix(prefix): value
         for name, value in properties.items()
@@ -21,5 +21,5 @@ def below(properties: Mapping[str, Value], prefix: str) -> dict[str, Value]:
 
 
 def aliases(properties: Mapping[str, str | None], key: str) -> list[str]:
-    """Return the names in a list of plugins, such as `transforms`; settings are below them."""
+    """Return the aliases in a list of plugins, such as `transforms`; settings are keyed by them."""
     return [alias.strip() for alias in (properties.get(key) or "").split(",") if alias.strip()]

@@ -1,9 +1,9 @@
 """The keys of this agent that a worker's file and a connector's config may have.
 
 Kafka Connect lacks these keys; its workers ignore them in a connector's config. A connector may
-override what the worker's file says of restarts, limits, sleep and isolation: the worker process
-itself reads them, and it never resolves `${provider:path:key}`. Beside them are the keys for heap,
-options and environment of Java processes; a worker checks its own values when it starts.
+override the worker's values for restarts, limits, sleep and isolation: the worker process itself
+reads them, and it never resolves `${provider:path:key}`. Beside them are the keys for heap, options
+and environment of Java processes; a worker checks its own values when it starts.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def define_agent_keys(definition: ConfigDef) -> ConfigDef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentKeys:
-    """The values of a worker or connector; `sleep`: of an idle connector's process.
+    """The values of a worker or connector. `sleep`: an idle connector's process may sleep.
 
     `isolation`: which tasks share a process; `java_isolation`: the same for Java connectors and
     all Java processes, "" for the same value.
@@ -95,11 +95,11 @@ class AgentKeys:
     java_isolation: str = ""
 
     def isolation_of(self, *, is_java: bool) -> str:
-        """Return what a process is for; `is_java`: a Java connector's, or a Java process."""
+        """Return which tasks share a process; `is_java`: for a Java connector or a Java process."""
         return self.java_isolation or self.isolation if is_java else self.isolation
 
     def check_limits(self, *, is_java: bool) -> None:
-        """Raises ConfigException for limits of a task whose process is shared."""
+        """Raise ConfigException if the tasks have limits but share a process."""
         isolation = self.isolation_of(is_java=is_java)
         if self.limits.any and isolation != OWN_PROCESS:
             raise ConfigException(
@@ -109,7 +109,7 @@ class AgentKeys:
             )
 
     def overridden(self, values: Mapping[str, Any]) -> AgentKeys:
-        """Return these with the parsed `values` over them; absent keys change nothing."""
+        """Return these values with the parsed `values` over them; missing keys change nothing."""
         return AgentKeys(
             restart=restart_policy(values, self.restart),
             limits=TaskLimits(
@@ -122,7 +122,7 @@ class AgentKeys:
         )
 
     def of_connector(self, config: Mapping[str, str | None]) -> AgentKeys:
-        """Return these with a connector's overrides; a value that cannot be parsed changes nothing.
+        """Return these values with a connector's overrides, without those that cannot be parsed.
 
         Validation refuses such values, but a Java worker of the group does not know the keys.
         """
@@ -136,13 +136,13 @@ class AgentKeys:
 
 
 NO_AGENT_KEYS = AgentKeys(restart=RestartPolicy(mode=RestartMode.NEVER), sleep=False)
-"""Neither restarts, limits nor sleep."""
+"""No restarts, no limits and no sleep."""
 
 _CONNECTOR_DEF = define_agent_keys(ConfigDef())
 
 
 def agent_infos(config: Mapping[str, str | None], raw: Mapping[str, str | None]) -> ConfigInfos:
-    """Validate those of these keys that a connector's config has; the others are not shown.
+    """Validate the agent's keys that a connector's config has; other keys are not shown.
 
     Java's answer has no such keys, and a form that is made from it must not change.
     """
@@ -189,7 +189,7 @@ def option_words(text: str) -> tuple[str, ...]:
     """Split `agent.java.options` as a shell does. Raises ConfigException."""
     words = _words(OPTIONS, text)
     for word in words:
-        # It would have no effect: the heap's key comes last on the command line.
+        # The heap option has no effect here: the heap's key comes last on the command line.
         if word.startswith(("-Xmx", "-XX:MaxHeapSize=")):
             raise ConfigException(
                 f"Invalid value {word} for configuration {OPTIONS}: {HEAP} sets the largest heap"
@@ -211,9 +211,9 @@ def variables(text: str) -> dict[str, str]:
 
 
 def kafka_of_location(text: str, location: str) -> str:
-    """Return what `agent.java.kafka.releases` says of a location's name; empty: nothing.
+    """Return a plugin location's Kafka by `agent.java.kafka.releases`; empty when none matches.
 
-    The first pattern that fits counts. Raises ConfigException.
+    The first pattern that matches counts. Raises ConfigException.
     """
     for entry in filter(None, map(str.strip, text.split(","))):
         pattern, equals, kafka = map(str.strip, entry.partition("="))

@@ -1,8 +1,8 @@
 """The configuration keys of Kafka's Java clients, versions 4.3.1 and 4.4.0.
 
-Users configure this worker with these keys, whatever client library is below; the override policies
-and the validation of `producer.override.*` and the like look at them. `core/clients/librdkafka.py`
-translates them for librdkafka.
+Users configure this worker with these keys, although other client libraries are used. The override
+policies and the validation of `producer.override.*` and the like use them.
+`core/clients/librdkafka.py` translates them for librdkafka.
 
 One line of the table: key, type, importance, the clients that know it (Producer, Consumer, Admin),
 default as in `define_table`.
@@ -25,7 +25,7 @@ from pyconnect_api.configdef import (
 
 
 class ClientKind(Enum):
-    """Which Java client a configuration is for; the value is its letter in the table."""
+    """The kind of a Java client; the value is its letter in the table."""
 
     PRODUCER = "P"
     CONSUMER = "C"
@@ -208,12 +208,12 @@ def _definition(kind: ClientKind, table: str) -> ConfigDef:
 
 
 CLIENT_CONFIG_DEFS = {kind: _definition(kind, _TABLE + _TABLE_OF_4_4) for kind in ClientKind}
-"""The keys of each client in any release; without documentation."""
+"""The keys of each kind of client in all releases; without documentation."""
 _OF_4_3 = {kind: _definition(kind, _TABLE) for kind in ClientKind}
 
 
 def client_keys(kind: ClientKind, release: str) -> Mapping[str, ConfigKey]:
-    """Return the keys that a client of a release knows."""
+    """Return the keys that one kind of client knows in a release of Kafka."""
     return (CLIENT_CONFIG_DEFS if release == RELEASE_4_4 else _OF_4_3)[kind].keys
 
 

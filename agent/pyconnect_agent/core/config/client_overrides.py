@@ -1,7 +1,7 @@
 """Which client settings a connector may override, and for which clients.
 
 Corresponds to the ``ConnectorClientConfigOverridePolicy`` classes of Kafka Connect (KIP-458,
-KIP-1188) and to the override part of ``AbstractHerder.validateConnectorConfig``. Policies look at
+KIP-1188) and to the override part of ``AbstractHerder.validateConnectorConfig``. Policies decide by
 the names of Java's client keys.
 """
 
@@ -31,7 +31,7 @@ _SUFFIX = "ConnectorClientConfigOverridePolicy"
 
 
 class OverridePolicyKind(Enum):
-    """The policies of Connect; the value is the alias and the name in messages."""
+    """Connect's policies; the value is the alias, and the name in messages."""
 
     ALL = "All"
     NONE = "None"
@@ -41,10 +41,10 @@ class OverridePolicyKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class OverridePolicy:
-    """Decides about one key at a time; ``allowlist`` counts for ALLOWLIST only.
+    """A policy that decides about one key at a time; ``allowlist`` counts for ALLOWLIST only.
 
-    ``token_urls``: the only places that a connector may have tokens fetched from (KIP-1139). Its
-    config comes over REST, and a URL makes the worker read a file or send a request.
+    ``token_urls``: the only URLs from which a connector may have tokens fetched (KIP-1139). A
+    connector's config comes over REST, and a URL makes the worker read a file or send a request.
     """
 
     kind: OverridePolicyKind
@@ -53,7 +53,7 @@ class OverridePolicy:
 
     @classmethod
     def of_worker(cls, worker: WorkerConfig) -> OverridePolicy:
-        """Return the worker's policy; the URLs of its own clients are allowed."""
+        """Return the worker's policy; it allows the token URLs that the worker uses or lists."""
         policy = cls.parse(
             worker.connector_client_config_override_policy,
             worker.connector_client_config_override_allowlist,
@@ -113,7 +113,7 @@ def overrides_of(config: Mapping[str, str | None], kind: ClientKind) -> dict[str
 def client_servers(
     config: Mapping[str, str | None], worker: WorkerConfig, kind: ClientKind
 ) -> frozenset[str]:
-    """Return the bootstrap servers that a connector's clients of one kind are given."""
+    """Return the bootstrap servers for a connector's clients of one kind."""
     text = config.get(f"{OVERRIDE_PREFIXES[kind]}bootstrap.servers") or worker.originals.get(
         f"{kind.name.lower()}.bootstrap.servers"
     )
@@ -124,7 +124,7 @@ def client_servers(
 def check_overrides(
     config: Mapping[str, str | None], kind: ClientKind, policy: OverridePolicy
 ) -> None:
-    """Raise ConfigException when an override is not allowed, as is done again at start."""
+    """Raise ConfigException when an override is not allowed; the start repeats this check."""
     overrides = overrides_of(config, kind)
     errors = [error for key, text in overrides.items() if (error := policy.refusal(key, text))]
     if errors:

@@ -57,10 +57,10 @@ class ConfigInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigInfos:
-    """Everything validation found; ``name`` is the connector class as submitted.
+    """The complete result of a validation; ``name`` is the connector class as submitted.
 
-    ``error_count`` counts messages for connector keys, but keys for client overrides and
-    converter settings, as Kafka Connect does.
+    ``error_count`` counts every message for connector keys. For client overrides and converter
+    settings it counts the keys with errors, as Kafka Connect does.
     """
 
     name: str
@@ -84,7 +84,7 @@ class ConfigInfos:
         }
 
     def error_text(self) -> str | None:
-        """Return the message of the 400 that refuses the configuration, None without errors."""
+        """Return the text of the 400 response to a config with errors, None without errors."""
         if not self.error_count:
             return None
         errors = [error for info in self.configs if info.value for error in info.value.errors]
@@ -105,7 +105,7 @@ def connector_infos(
     values: Iterable[ConfigValue],
     groups: Iterable[str],
 ) -> ConfigInfos:
-    """Pair values with definitions: values without one first, then every key in order.
+    """Pair values with definitions: first the values without a definition, then every key in order.
 
     When a key has several values, the last one is shown. Every error message counts.
     """
@@ -136,7 +136,7 @@ def prefixed_infos(
 ) -> ConfigInfos:
     """Show the values of a part of the configuration under their full names.
 
-    Every key with errors counts once.
+    A key with several errors counts once.
     """
     infos: list[ConfigInfo] = []
     groups: dict[str, None] = {}
@@ -159,7 +159,7 @@ def prefixed_infos(
 
 
 def merge_infos(name: str, parts: Iterable[ConfigInfos]) -> ConfigInfos:
-    """Append the parts; errors add up, groups keep the order of first use."""
+    """Append the parts; error counts are added, groups keep the order of first use."""
     all_parts = list(parts)
     return ConfigInfos(
         name=name,

@@ -1,7 +1,7 @@
 """Checks that concern several keys of a connector configuration, or ask the connector itself.
 
 Corresponds to ``SinkConnectorConfig.validate`` and to the checks ``DistributedHerder`` adds for
-sinks (consumer group) and sources (KIP-618). Errors are added to results already there.
+sinks (consumer group) and sources (KIP-618). Errors are added to the results of earlier checks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RawConfig: TypeAlias = Mapping[str, str | None]
 
 
 def is_set(text: str | None) -> bool:
-    """Return whether a value is there and not blank."""
+    """Return whether a value is set and not blank."""
     return text is not None and bool(text.strip())
 
 
@@ -90,7 +90,7 @@ def check_source(
     connector: SourceConnector,
     worker: WorkerConfig,
 ) -> None:
-    """Check exactly-once support before anything runs; standalone workers have none to check."""
+    """Check exactly-once support; standalone workers have none to check."""
     if not isinstance(worker, DistributedConfig):
         return
     support, boundary = results["exactly.once.support"], results["transaction.boundary"]
@@ -113,9 +113,9 @@ def check_source(
 def _check_one_cluster(
     config: RawConfig, results: dict[str, ConfigValue], worker: DistributedConfig
 ) -> None:
-    """Refuse clients of one connector that reach different clusters.
+    """Refuse a config whose clients reach different clusters.
 
-    Kafka Connect accepts them and then fences on the wrong cluster, which seems to succeed.
+    Kafka Connect accepts it and then fences on the wrong cluster, which seems to succeed.
     """
     servers = {
         kind: client_servers(config, worker, kind)

@@ -1,9 +1,9 @@
 """The framework's keys of a connector config: their definitions, and their values.
 
 Corresponds to ``ConnectorConfig``, ``SourceConnectorConfig`` and ``SinkConnectorConfig`` of Kafka
-Connect 4.3.1: same order, groups and display names, since user interfaces build forms of them.
+Connect 4.3.1: same order, groups and display names, since user interfaces build forms from them.
 Documentation is in our own words. Values are typed and immutable, and parsed after variables are
-resolved; the connector's own settings stay in the map it is started with.
+resolved. A connector reads its own settings from the map that it is started with.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ CONVERTERS: Mapping[str, tuple[type, PluginKind]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginDefaults:
-    """The values that unset plugin keys of one connector configuration stand for.
+    """The defaults of the plugin keys of one connector configuration.
 
     ``connector_versions``, latest last, are recommended; without ``plugins`` nothing else is.
     ``converters`` and ``versions`` are keyed by configuration key (``key.converter``,
@@ -105,7 +105,7 @@ class PluginDefaults:
 
     @classmethod
     def none(cls) -> PluginDefaults:
-        """Return the defaults where no worker and no plugins are at hand."""
+        """Return the defaults for a definition without a worker and its plugins."""
         return cls(converters={}, versions={})
 
 
@@ -157,8 +157,8 @@ errors.log.include.messages  BOOLEAN  MEDIUM  false
 def require_addressable(name: str | None) -> None:
     """Raise BadRequestError for a name of a new connector that no URL can address.
 
-    Apache's worker accepts `.` and `..`, but clients and proxies resolve such a segment of a path:
-    the connector could be neither seen nor deleted.
+    Apache's worker accepts `.` and `..`, but clients and proxies resolve such a segment of a path.
+    A user could not see or delete the connector.
     """
     if name in {".", ".."}:
         raise BadRequestError(
@@ -285,8 +285,8 @@ class TransactionBoundary(Enum):
 class ConnectorSettings:
     """Settings of any connector; times in milliseconds.
 
-    ``errors_retry_timeout_ms`` -1 is without end, 0 without retries. A converter is None when the
-    worker's counts.
+    ``errors_retry_timeout_ms``: -1 means retries without end, 0 no retry. A converter is None if
+    the connector uses the worker's.
     """
 
     name: str
@@ -311,7 +311,7 @@ class ConnectorSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkTaskSettings(ConnectorSettings):
-    """Settings of a sink connector: ``topics`` is empty when a pattern names them.
+    """Settings of a sink connector: ``topics`` is empty when the config has a pattern instead.
 
     ``dlq_topic`` None: there is no dead letter queue.
     """
@@ -323,7 +323,7 @@ class SinkTaskSettings(ConnectorSettings):
 
     @property
     def has_errant_record_reporter(self) -> bool:
-        """Whether reports of a task go anywhere: to a dead letter queue or the log."""
+        """Whether a task's reports of errant records go to a dead letter queue or the log."""
         return self.dlq_topic is not None or self.errors_log_enable
 
     @classmethod
@@ -346,7 +346,7 @@ class SourceTaskSettings(ConnectorSettings):
     """Settings of a source connector.
 
     ``transaction_interval_ms`` None means the worker's ``offset.flush.interval.ms``;
-    ``offsets_topic`` None the worker's topic; ``topic_creation`` is empty when not asked for.
+    ``offsets_topic`` None means the worker's topic; ``topic_creation`` is empty when not used.
     """
 
     transaction_boundary: TransactionBoundary

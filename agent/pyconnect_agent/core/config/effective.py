@@ -1,4 +1,4 @@
-"""The configuration in force, as an operator may see it: no secrets, and where each value is from.
+"""The configuration in force, as an operator may see it: without secrets, with each value's source.
 
 No Kafka counterpart; a Java worker prints its configuration to the log at its start.
 """
@@ -19,7 +19,7 @@ from pyconnect_api.configdef import ConfigType, convert_to_string
 from pyconnect_clients.config_values import is_secret_key, mask_secrets, secrets_in
 
 HIDDEN = "[hidden]"
-"""As Kafka prints a password."""
+"""The text that Kafka shows for a password."""
 
 _SWITCHES = frozenset({"true", "false", "none", "null"})
 _REFERENCE = re.compile(r"\$\{([^}:]+):[^}]*\}")
@@ -37,7 +37,7 @@ class ConfigSource(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectiveValue:
-    """`value` is as written in the file, references unresolved and secrets hidden; or a default."""
+    """One key with its default, or its value as in the file: unresolved, with secrets hidden."""
 
     name: str
     value: str | None
@@ -50,7 +50,7 @@ class EffectiveValue:
 def effective_values(
     config: WorkerConfig, written: Mapping[str, str]
 ) -> tuple[EffectiveValue, ...]:
-    """Return every key that is known or was written, sorted; `written` is the file as it stands."""
+    """Return every key that is known or is in the file, sorted; `written` is the file's content."""
     known = config.definition().keys
     environment = {
         provider
@@ -87,7 +87,7 @@ def _shown(name: str, value: str | None, *, password: bool) -> str | None:
 def literal_secrets(
     config: Mapping[str, str | None], passwords: Collection[str] = ()
 ) -> dict[str, str]:
-    """Return the secrets that a config holds in plain text, each with the text shown for it.
+    """Return the plain-text secrets of a config, each with its replacement text.
 
     `passwords`: keys that are secrets whatever their names are.
     """
@@ -98,7 +98,7 @@ def literal_secrets(
         if (name in passwords or is_secret_key(name)) and not _REFERENCE.search(value):
             found |= {value, value.strip()}
         found |= secrets_in(value)
-    # Clients and representations write them in other forms.
+    # Clients and representations write secrets in other forms.
     forms = {unquote(text) for text in found} | {quote(text, safe="") for text in found}
     escaped = {json.dumps(text, ensure_ascii=False)[1:-1] for text in found}
     return {secret: HIDDEN for secret in found | forms | escaped if len(secret) >= SHORTEST_SECRET}
@@ -107,15 +107,15 @@ def literal_secrets(
 def shown_config(
     config: Mapping[str, str | None], passwords: Collection[str]
 ) -> dict[str, str | None]:
-    """Return a connector's config with every value hidden that may be a secret."""
+    """Return a connector's config with the values of possible secrets hidden."""
     return {name: _shown(name, value, password=name in passwords) for name, value in config.items()}
 
 
 def shown_document(document: object, secrets: Mapping[str, str]) -> object:
-    """Return a JSON document with every value hidden that may be a secret, by its name.
+    """Return a JSON document in which every value that may be a secret, by its name, is hidden.
 
-    `secrets`: of `literal_secrets`, which are hidden in all texts. Validation answers give a name
-    and a value as members, and the type of a password.
+    `secrets`: the result of `literal_secrets`, hidden in all texts. In validation answers, name and
+    value are separate members, and the definition's type marks a password.
     """
     match document:
         case str():
@@ -131,7 +131,7 @@ def shown_document(document: object, secrets: Mapping[str, str]) -> object:
             members: dict[object, object] = {}
             for name, member in document.items():
                 if isinstance(member, str):
-                    # `value` is that of the key that the member `name` has.
+                    # A member `value` belongs to the key that the member `name` names.
                     key = named if name in _VALUES and isinstance(named, str) else name
                     members[name] = mask(_shown(key, member, password=False) or "", secrets)
                 else:

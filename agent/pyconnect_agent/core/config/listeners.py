@@ -1,7 +1,7 @@
 """Addresses of the REST server, the address that other workers use, and headers of responses.
 
 Corresponds to ``RestServerConfig`` and ``RestServer.advertisedUrl`` of Kafka Connect, and to the
-rules that it hands to Jetty's ``HeaderFilter``; error texts are theirs.
+header rules of Jetty's ``HeaderFilter``; error texts are theirs.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _EXAMPLE = "http://localhost:8080,https://localhost:8443"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
-    """An address to listen on: protocol ``http`` or ``https``; an empty host is every interface.
+    """An address to listen on: protocol ``http`` or ``https``; an empty host means all interfaces.
 
-    Port 0 asks for any free port.
+    Port 0 means any free port.
     """
 
     protocol: str
@@ -45,7 +45,7 @@ class Listener:
 
     @property
     def netloc(self) -> str:
-        """``host:port`` as it stands in a URL."""
+        """``host:port`` in the form that URLs have."""
         return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
 
@@ -73,11 +73,11 @@ def advertised_url(
     port: int | None = None,
     protocol: str | None = None,
 ) -> str:
-    """Return the URL other workers reach this one at, with a trailing slash.
+    """Return the URL at which other workers reach this one, with a trailing slash.
 
-    ``listeners`` are those really bound, without port 0. ``host_name``, ``port`` and ``protocol``
+    ``listeners``: the bound ones, with their real ports. ``host_name``, ``port`` and ``protocol``
     are the values of ``rest.advertised.host.name``, ``.port`` and ``.listener``; ``default_host``
-    stands in for a listener on every interface.
+    replaces the host of a listener on every interface.
     """
     if protocol:
         chosen = protocol.lower()
@@ -98,7 +98,7 @@ def advertised_url(
 
 
 class HeaderAction(Enum):
-    """A header: replaced or appended, a text or a date that many milliseconds from now."""
+    """The action of a rule: set or add a header, with a text or with a date relative to now."""
 
     SET = "set"
     ADD = "add"
@@ -121,9 +121,9 @@ _ACTIONS = {action.value.lower(): action for action in HeaderAction}
 
 
 def parse_header_rules(text: str) -> tuple[HeaderRule, ...]:
-    """Return the rules of a comma list of ``[action] [header name]:[header value]``.
+    """Return the rules of a comma-separated list of ``[action] [header name]:[header value]``.
 
-    A rule that holds a comma is put into double quotes. Blank text has no rules. Raises
+    A rule that contains a comma is put into double quotes. Blank text has no rules. Raises
     ConfigException.
     """
     if not text.strip():

@@ -1,7 +1,7 @@
 """The plugins that validation needs: their look-up by name, and the settings that they add.
 
 The implementation of `PluginSource` imports plugin code, so it lives in `pyconnect_agent.plugins`
-and runs in child processes; tests pass a table. `enriched` corresponds to
+and runs in child processes; tests use a table instead. `enriched` corresponds to
 ``ConnectorConfig.enrich`` and ``EnrichablePlugin`` of Kafka Connect 4.3.1; error texts are theirs.
 """
 
@@ -29,7 +29,7 @@ from pyconnect_api.transform import Predicate, Transformation
 
 @dataclass(frozen=True, slots=True)
 class Recommended:
-    """Recommends what ``choose`` returns for the values of all keys; None hides the key."""
+    """A recommender: ``choose`` returns the values for a key; None hides the key."""
 
     choose: Callable[[Mapping[str, object]], tuple[str, ...] | None]
 
@@ -44,7 +44,7 @@ class Recommended:
 
 @dataclass(frozen=True, slots=True)
 class PluginClass:
-    """A loaded plugin class under the name the REST API shows; also a value of type CLASS."""
+    """A loaded plugin class with its name in the REST API; also a value of type CLASS."""
 
     name: str
     python_class: type
@@ -57,8 +57,8 @@ class PluginClass:
 class PluginSource(Protocol):
     """The plugins of this worker, loaded on demand.
 
-    Every look-up raises LookupError when nothing answers to the name (PluginVersionNotFoundError
-    when only the version does not fit) and ConnectException when the class cannot be loaded.
+    Every look-up raises LookupError for an unknown name (PluginVersionNotFoundError when only the
+    version does not fit) and ConnectException when the class cannot be loaded.
     """
 
     def connector(self, name: str, version_range: str | None = None) -> PluginClass:
@@ -81,7 +81,7 @@ class PluginSource(Protocol):
 
 
 def class_resolver(plugins: PluginSource) -> ClassResolver:
-    """Return the resolver for values of type CLASS; a class that cannot be loaded is an error."""
+    """Return the resolver for values of type CLASS; it reports a class that cannot be loaded."""
 
     def resolve(name: str) -> PluginClass:
         try:
@@ -94,7 +94,7 @@ def class_resolver(plugins: PluginSource) -> ClassResolver:
 
 @dataclass(frozen=True, slots=True)
 class PluginClassValidator:
-    """None, or a class that derives from ``base`` and can be constructed without arguments.
+    """A validator: None, or a class derived from ``base`` that can be made without arguments.
 
     Corresponds to ``ConcreteSubClassValidator`` and ``InstantiableClassValidator``.
     """
@@ -102,7 +102,7 @@ class PluginClassValidator:
     base: type
 
     def ensure_valid(self, name: str, value: object) -> None:
-        # Also None when the class could not be found, which is an error of its own already.
+        # A class that could not be found is None here too; its error is reported already.
         if isinstance(value, PluginClass):
             ensure_concrete_subclass(self.base, value)
             try:
@@ -161,7 +161,7 @@ def enriched(
 ) -> ConfigDef:
     """Return ``definition`` with the keys of every transformation and predicate in ``config``.
 
-    A class that is missing or wrong adds its ``type`` key only, whose validator reports the error.
+    A missing or wrong class adds only its ``type`` key, whose validator reports the error.
     """
     result = ConfigDef(definition)
     for role in (_TRANSFORMATIONS, _PREDICATES):
@@ -221,7 +221,7 @@ def _add(
 def _own_definition(
     role: _Role, prefix: str, config: Mapping[str, str | None], plugins: PluginSource
 ) -> tuple[ConfigDef | None, str | None]:
-    """Return the settings of the plugin itself and its version; None when it cannot be had."""
+    """Return the plugin's own settings and its version; None and None for a class with an error."""
     try:
         found = parse_type(
             f"{prefix}type",
@@ -301,6 +301,6 @@ def _version_check(
         except PluginVersionNotFoundError as error:
             raise ConfigException(str(error)) from error
         except (LookupError, ConnectException):
-            return  # The error of the type reports it.
+            return  # The key `type` reports the error.
 
     return check

@@ -1,4 +1,4 @@
-"""Settings of the topics a source connector has created (KIP-158).
+"""Settings of the topics that a source connector lets the worker create (KIP-158).
 
 Corresponds to ``TopicCreationConfig``, ``TopicCreationGroup`` and the enrichment in
 ``SourceConnectorConfig`` of Kafka Connect; error texts are Kafka's.
@@ -117,7 +117,7 @@ _DOCUMENTATION = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicCreationGroup:
-    """Settings for new topics of a group; ``other_configs`` go to the topic as they are."""
+    """Settings for the new topics of a group; ``other_configs`` go to the topic unchanged."""
 
     name: str
     include: tuple[str, ...]
@@ -134,7 +134,7 @@ class TopicCreationGroup:
 
 
 def _matches(patterns: tuple[str, ...], topic: str) -> bool:
-    """As Kafka joins them: flags of one pattern hold for those after it."""
+    """Match the joined patterns, as Kafka does: flags of one apply to the later ones too."""
     return compile_java_regex("|".join(patterns)).fullmatch(topic) is not None
 
 
@@ -144,7 +144,7 @@ def uses_topic_creation(props: Mapping[str, object]) -> bool:
 
 
 def topic_creation_groups(props: Mapping[str, str]) -> tuple[TopicCreationGroup, ...]:
-    """Return the groups in the order they are to be tried; ``default`` is the last.
+    """Return the groups in the order of matching; ``default`` is the last.
 
     Empty when the connector does not use topic creation. Raises ConfigException when a value is
     wrong or the required settings of ``default`` are missing.
@@ -174,7 +174,7 @@ def _group(props: Mapping[str, str], name: str, definition: ConfigDef) -> TopicC
     prefix = f"{TOPIC_CREATION_PREFIX}{name}."
     embedded = ConfigDef()
     embedded.embed(prefix, DISPLAY_GROUP, 0, definition)
-    # Patterns of the group `default` are ignored: it is for whatever no other group takes.
+    # Patterns of the group `default` are ignored: it gets all topics that no other group matches.
     given = {
         key: value
         for key, value in props.items()

@@ -1,7 +1,7 @@
-"""Validating a connector configuration as a whole.
+"""Validation of a whole connector configuration.
 
 Corresponds to ``AbstractHerder.validateConnectorConfig`` and the checks that ``DistributedHerder``
-adds, of Kafka Connect 4.3.1, quirks of counting included. It runs plugin code through the classes
+adds, of Kafka Connect 4.3.1, with its quirks of counting. It runs plugin code through the classes
 it is given, so it is called in child processes only.
 """
 
@@ -81,7 +81,7 @@ def validate_connector_config(
     secrets: Mapping[str, str] = MappingProxyType({}),
     process_errors: Iterable[ConfigValue] = (),
 ) -> ConfigInfos:
-    """Return everything there is to say about a connector configuration.
+    """Return the complete result of validating a connector configuration.
 
     ``process_errors`` are errors of keys for the connector's Java processes.
 
@@ -209,7 +209,7 @@ def _plugin_defaults(
         try:
             converters[key] = plugins.find(worker_classes[key])
         except (LookupError, ConnectException):
-            converters[key] = None  # the worker's is checked when the worker starts
+            converters[key] = None  # this default is checked when the worker starts
         given = config.get(key)
         known = plugins.versions(worker_classes[key] if given is None else given, kind)
         versions[f"{key}.plugin.version"] = known[-1] if known else None
@@ -231,14 +231,14 @@ def _connector_version_error(
         except PluginVersionNotFoundError as error:
             return str(error)
         except (LookupError, ConnectException):
-            pass  # reported where the class itself is looked up
+            pass  # the look-up of the class itself reports the error
     return None
 
 
 def _infos_of_unknown_version(
     config: RawConfig, class_name: str, plugins: PluginSource, error: str
 ) -> ConfigInfos:
-    """Report the error at both keys, beside the framework's keys only: there is no connector."""
+    """Report the error at the class and version keys, among the framework's keys only."""
     defaults = PluginDefaults(
         connector_versions=plugins.versions(class_name, PluginKind.CONNECTOR),
         converters={},
@@ -261,7 +261,7 @@ def _refuse_nulls(config: RawConfig, results: dict[str, ConfigValue]) -> None:
 def _check_converter_versions(
     config: RawConfig, results: Mapping[str, ConfigValue], plugins: PluginSource
 ) -> None:
-    """Report a version range that nothing satisfies at both of the converter's keys."""
+    """Report a version range that no version satisfies, at both of the converter's keys."""
     for key, (_, kind) in CONVERTERS.items():
         converter, wanted = config.get(key), config.get(f"{key}.plugin.version")
         if converter is None or wanted is None:
@@ -272,7 +272,7 @@ def _check_converter_versions(
             results[key].add_error_message(str(error))
             results[f"{key}.plugin.version"].add_error_message(str(error))
         except (LookupError, ConnectException):
-            pass  # an error of the class key already
+            pass  # the class key has an error already
 
 
 def _converter_infos(
@@ -281,9 +281,10 @@ def _converter_infos(
     plugins: PluginSource,
     worker: WorkerConfig,
 ) -> list[ConfigInfos]:
-    """Validate the settings of converters the connector names itself; errors go to ``results``.
+    """Validate the settings of the converters that the connector names; errors go to ``results``.
 
-    The worker's own must be loadable too, which Apache's worker finds out when a task starts.
+    The worker's default converters must be loadable too. Apache's worker only finds out when a task
+    starts.
     """
     infos = []
     defaults = worker.converters
@@ -296,7 +297,7 @@ def _converter_infos(
             found = plugins.find(defaults[key] if named is None else named)
             definition = found.python_class().config()
         except LookupError:
-            continue  # the worker's own is checked when the worker starts
+            continue  # the worker's default is checked when the worker starts
         # The plugin's code may raise anything.
         except Exception as error:  # noqa: BLE001  plugin code
             text = f": {error}" if str(error) else ""
@@ -313,7 +314,7 @@ def _converter_infos(
 
 
 def _clients_used(config: RawConfig, *, is_source: bool, worker: WorkerConfig) -> list[ClientKind]:
-    """Return the kinds of clients whose overrides count, in the order they are reported."""
+    """Return the kinds of clients whose overrides count, in the order of the report."""
     own_offsets_topic = (
         is_source
         and isinstance(worker, DistributedConfig)
@@ -334,7 +335,7 @@ def _clients_used(config: RawConfig, *, is_source: bool, worker: WorkerConfig) -
 def _with_raw_values(
     infos: ConfigInfos, config: RawConfig, raw: RawConfig, secrets: Mapping[str, str], release: str
 ) -> ConfigInfos:
-    """Show references where they were submitted, in values and in messages.
+    """Show references instead of resolved values, in values and in messages.
 
     Since 4.4 an error only says which reference stands for a value that is not valid.
     """

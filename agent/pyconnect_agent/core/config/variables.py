@@ -1,7 +1,7 @@
 """References to config providers in configuration values: ``${provider:[path:]key}``.
 
 Corresponds to ``ConfigTransformer`` (KIP-297) and to ``ConfigReverseTransformer`` of Kafka Connect.
-Providers themselves do IO, so a look-up function stands for them here.
+Providers do IO, so this module calls a look-up function instead.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ Lookup: TypeAlias = Callable[[str, str, frozenset[str]], ConfigData | None]
 class ResolvedConfig:
     """A configuration with its references replaced.
 
-    ``values`` may hold secrets and is not part of the text form. ``secret_keys`` are the keys in
-    whose values something was replaced. ``ttls_ms`` maps a provider's path to the time after
-    which its values should be read again. ``secrets`` maps hidden texts to shown ones (`mask`).
+    ``values`` may hold secrets and is not part of the text form. ``secret_keys``: the keys in
+    whose values a reference was replaced. ``ttls_ms`` maps a provider's path to the time
+    after which its values should be read again. ``secrets`` maps secret texts to their replacements
+    (`mask`).
     """
 
     values: dict[str, str | None] = field(repr=False)
@@ -42,12 +43,12 @@ class ResolvedConfig:
 
 
 def has_variables(text: str | None) -> bool:
-    """Return whether a value holds anything that looks like a reference."""
+    """Return whether a value has a part that looks like a reference."""
     return text is not None and bool(find_variables(text))
 
 
 def resolve(config: Mapping[str, str | None], lookup: Lookup) -> ResolvedConfig:
-    """Replace references in one pass, asking for each path of each provider once.
+    """Replace references in one pass; each path of each provider is looked up once.
 
     A reference stays as it is when the provider is unknown or does not have the key. Exceptions of
     ``lookup`` are raised.
@@ -93,12 +94,12 @@ def restore_references(
 
 
 def mask(text: str, secrets: Mapping[str, str]) -> str:
-    """Return ``text`` with everything that providers supplied put back to its reference.
+    """Return ``text`` with the texts of providers replaced by their references.
 
     For messages and tracebacks that may quote values; ``secrets`` is that of a `ResolvedConfig`.
     """
     found = [re.escape(each) for each in sorted(secrets, key=len, reverse=True) if each in text]
-    # In one pass: a short secret may be part of a reference that was put in.
+    # In one pass: a short secret may be part of a reference that was inserted.
     return re.sub("|".join(found), lambda match: secrets[match[0]], text) if found else text
 
 
@@ -107,7 +108,7 @@ def _secrets(
     values: Mapping[str, str | None],
     found: Mapping[Variable, str],
 ) -> dict[str, str]:
-    """Return whole values and the texts supplied for parts of them, also trimmed and escaped.
+    """Return the resolved values and the providers' texts in them, also trimmed and escaped.
 
     Parsing trims, and representations and JSON escape. Texts shorter than four characters are left
     out: to replace them would garble a message and hide nothing.

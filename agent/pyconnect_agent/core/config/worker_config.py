@@ -1,8 +1,8 @@
 """The configuration of a worker as typed, immutable values.
 
 Corresponds to ``WorkerConfig``, ``DistributedConfig`` and ``StandaloneConfig`` of Kafka Connect. An
-attribute is named like its key, with underscores for dots. Reading the file is
-`pyconnect_agent.process.config_file`'s work; variables must be resolved before parsing.
+attribute is named like its key, with underscores for dots. `pyconnect_agent.process.config_file`
+reads the file; variables must be resolved before parsing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from pyconnect_api.errors import ConfigException
 from pyconnect_clients.connect_names import Phase, leader_transactional_id
 
 SHORTEST_KEY_BITS = 40
-"""Of a key generator in Java."""
+"""The minimum of Java's key generators."""
 
 HIGHEST_PORT = 65_535
 _ADDRESS = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?[0-9a-zA-Z\-%._:]*\]?:([0-9]+)")
@@ -55,7 +55,7 @@ class ConnectProtocol(Enum):
 class WorkerConfig:
     """The configuration that every worker has; durations in milliseconds.
 
-    ``originals`` are the properties as given, variables resolved; they may hold secrets and are
+    ``originals`` are the given properties with resolved variables; they may hold secrets and are
     therefore not part of the text form. The converter attributes hold class names.
     """
 
@@ -89,7 +89,7 @@ class WorkerConfig:
     agent_journal_file: str | None
     agent_journal_file_bytes: int
     admin_listeners: tuple[Listener, ...] | None
-    """None: the admin endpoints are served on `listeners`; empty: not at all."""
+    """None: the admin endpoints are served on `listeners`; empty: they are not served."""
     agent_metrics_listeners: tuple[Listener, ...]
     agent_admin_basic_auth_file: str | None
     agent_admin_bearer_token_file: str | None
@@ -106,7 +106,7 @@ class WorkerConfig:
     @classmethod
     @cache
     def definition(cls) -> ConfigDef:
-        """Return the definition of the keys; one for all, which nobody adds to."""
+        """Return the definition of the keys: one shared object, which must not be changed."""
         return worker_config_def()
 
     @classmethod
@@ -116,7 +116,7 @@ class WorkerConfig:
         Raises ConfigException with Kafka's text for the first value that is wrong or missing.
         """
         values = cls.definition().parse(props)
-        # Only these: other keys of type CLASS name Java classes of the clients.
+        # Only these keys: other keys of type CLASS name Java classes of the clients.
         if resolve_class is not None:
             for key in ("key.converter", "value.converter", "header.converter"):
                 parse_type(key, values[key], ConfigType.CLASS, resolve_class)
@@ -132,7 +132,7 @@ class WorkerConfig:
                     value = tuple(value)
                 typed[item.name] = value
         config = cls(**typed)
-        # Kafka: ClientUtils.parseAndValidateAddresses, without looking names up.
+        # Kafka: ClientUtils.parseAndValidateAddresses, but without resolving host names.
         for address in config.bootstrap_servers:
             found = _ADDRESS.fullmatch(address)
             if found is None:
@@ -143,7 +143,7 @@ class WorkerConfig:
         return config
 
     def _check(self) -> None:
-        """Check rules of several keys; raises ConfigException."""
+        """Check rules that concern several keys; raises ConfigException."""
 
     @property
     def exactly_once_source_enabled(self) -> bool:
@@ -162,13 +162,13 @@ class WorkerConfig:
         return Sampling(count=self.metrics_num_samples, window_ms=self.metrics_sample_window_ms)
 
     def with_prefix(self, prefix: str) -> dict[str, str]:
-        """Return the properties that start with ``prefix``, without it."""
+        """Return the properties that start with ``prefix``, with the prefix removed."""
         return below(self.originals, prefix)
 
     def rest_ssl(self, prefix: str = "listeners.https.") -> dict[str, object]:
         """Return parsed ``ssl.*`` settings of the REST server, keys as in Kafka.
 
-        If any key starts with ``prefix``, the unprefixed keys do not count at all.
+        If any key starts with ``prefix``, unprefixed keys are ignored.
         """
         definition = ConfigDef(SSL_CONFIG_DEF)
         definition.define_key(worker_config_def().keys["ssl.client.auth"])
@@ -215,7 +215,7 @@ class DistributedConfig(WorkerConfig):
     @classmethod
     @cache
     def definition(cls) -> ConfigDef:
-        """Return the definition of the keys; one for all, which nobody adds to."""
+        """Return the definition of the keys: one shared object, which must not be changed."""
         return distributed_config_def()
 
     def _check(self) -> None:
@@ -247,7 +247,7 @@ class DistributedConfig(WorkerConfig):
                 "Must be sessioned with agent.rest.users: workers that do not sign their requests"
                 " would leave POST /connectors/C/tasks open to every client",
             )
-        # The group's client or the broker would refuse these only after the start.
+        # Without this check, the group's client or the broker would refuse these after the start.
         if not self.group_id:
             raise invalid_value("group.id", "", "Must be specified")
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
@@ -285,7 +285,7 @@ class DistributedConfig(WorkerConfig):
     def storage_topic_settings(self, kind: str) -> dict[str, str]:
         """Return the topic settings of the ``config``, ``offset`` or ``status`` topic.
 
-        Everything below ``<kind>.storage.`` that is not about the worker itself; the clean-up
+        These are the keys under ``<kind>.storage.`` except for the worker's own; the clean-up
         policy is left out because it is always ``compact``.
         """
         own = ("topic", "partitions", "replication.factor", "cleanup.policy")
@@ -300,7 +300,7 @@ class StandaloneConfig(WorkerConfig):
     @classmethod
     @cache
     def definition(cls) -> ConfigDef:
-        """Return the definition of the keys; one for all, which nobody adds to."""
+        """Return the definition of the keys: one shared object, which must not be changed."""
         return worker_config_def().define(
             "offset.storage.file.filename",
             ConfigType.STRING,

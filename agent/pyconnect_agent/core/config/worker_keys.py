@@ -1,4 +1,4 @@
-"""The keys of a worker in any mode, and those that a distributed worker has beyond them.
+"""The keys of a worker in any mode, and the additional keys of a distributed worker.
 
 Corresponds to ``WorkerConfig`` and ``RestServerConfig`` of Kafka Connect 4.3.1 and to
 ``DistributedConfig`` of 4.4.0; `agent.*` keys are ours. One deliberate difference:
@@ -223,7 +223,7 @@ ssl.client.auth  STRING  LOW  none
 
 
 def any_list(*, allow_empty: bool = True, allow_null: bool = False) -> ValidList:
-    """Return the validator of lists whose entries are free but not repeated."""
+    """Return the validator of lists of any entries without duplicates."""
     return ValidList.any_non_duplicate_values(allow_empty=allow_empty, allow_null=allow_null)
 
 

@@ -8,10 +8,10 @@ beginning a queued request, executing a restart) are checked once, at the end of
 Kafka: DistributedHerder.tick. Where Apache's worker waits inside a tick, this one records a waiter
 and goes on with the next event; when the answer comes, the conditions are checked again.
 
-A new state of the config topic: new and removed connectors and commits of task configs ask for a
-rebalance; every other change is handled by the worker that runs the connector. A snapshot that an
-effect has read may be ahead of the changes that are still in the inbox. The differences are then
-found by comparison, and the late changes have no effect.
+Changes of the config topic: new and removed connectors and commits of task configs ask for a
+rebalance; the worker that runs the connector handles every other change. A snapshot that an effect
+has read may be ahead of the changes that are still in the inbox. The differences are then found by
+comparison, and the late changes have no effect.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def config_advanced(turn: Turn, event: ConfigAdvanced) -> None:
 
 
 def differences(old: ConfigSnapshot, new: ConfigSnapshot) -> tuple[ConfigChange, ...]:
-    """The changes that lead from one snapshot to a later one, one per connector and kind."""
+    """Return the changes from one snapshot to a later one, at most one per connector and kind."""
     changes: list[ConfigChange] = [
         ConnectorConfigRemoved(connector=connector)
         for connector in old.connector_configs.keys() - new.connector_configs.keys()
@@ -94,7 +94,7 @@ def _adopt(turn: Turn, snapshot: ConfigSnapshot, changes: Iterable[ConfigChange]
             case ConnectorConfigUpdated(connector=connector):
                 rebalance = rebalance or not old.contains(connector)
                 touched[connector] = None
-                # Also when the text is the same: that is how a user has secrets read again.
+                # Also when the text is the same: a user writes it again to have secrets read again.
                 if old.contains(connector):
                     instances.stop_connector(turn, connector)
             case ConnectorConfigRemoved(connector=connector):
@@ -107,7 +107,8 @@ def _adopt(turn: Turn, snapshot: ConfigSnapshot, changes: Iterable[ConfigChange]
                 touched[connector] = None
             case SessionKeyUpdated() | RestartRequested() | LoggerLevelUpdated():
                 pass
-    # While lost work waits for its worker, any newer state is assigned again.
+    # While lost work waits for its worker, any newer state of the config topic needs a new
+    # assignment.
     member = turn.state.membership
     past_assignment = member is not None and snapshot.offset != member.assignment.config_offset
     if rebalance or (turn.state.scheduled_rebalance and past_assignment):
@@ -127,7 +128,7 @@ def _task_set(snapshot: ConfigSnapshot, connector: str) -> tuple[int, int, bool]
 
 
 _SAFE = frozenset({State.UNASSIGNED, State.FAILED})
-"""Written only when no other worker has written since."""
+"""States that are written only if no other worker has written since."""
 
 
 def reported(turn: Turn, event: InstanceReported) -> None:
@@ -145,7 +146,7 @@ def reported(turn: Turn, event: InstanceReported) -> None:
             case _:
                 instances.forget_failures(turn, connector, (task,))
     safe = report.state in _SAFE
-    # The group may have given this worker's work to others meanwhile.
+    # The group may have given this worker's work to another worker meanwhile.
     late = safe and (state.membership is None or state.claims_outdated)
     turn.emit(PutStatus(item=item, status=turn.status(report), safe=safe, late=late))
     if here and task is None:
@@ -168,7 +169,7 @@ def reported(turn: Turn, event: InstanceReported) -> None:
 def decide(
     state: HerderState, event: on.Event, now_ms: int
 ) -> tuple[HerderState, tuple[Effect, ...]]:
-    """`now_ms` is the shell's clock: epoch milliseconds that never go back."""
+    """Handle one event. `now_ms` is the shell's clock: epoch milliseconds that never go back."""
     turn = Turn(state, now_ms)
     match event:
         case on.RequestArrived():
@@ -203,7 +204,7 @@ def decide(
 
 
 def _answered(turn: Turn, event: on.EffectDone | on.EffectFailed) -> None:
-    """Take what the answer says about the config topic, then go on with the waiter."""
+    """Take the answer's snapshot or lost privilege, then go on with the waiter."""
     waiter = turn.take_waiter(event.effect_id)
     match event:
         case on.EffectDone(result=result):

@@ -1,7 +1,7 @@
 """The herder's effects. The shell performs them in order and never decides anything.
 
-An `Awaited` effect is answered by `EffectDone` or `EffectFailed`, once. The result of a read or
-write of the config topic is the `ConfigSnapshot` after it.
+An `Awaited` effect is answered by `EffectDone` or `EffectFailed`, once. `->` precedes its result.
+The result of a read or write of the config topic is the `ConfigSnapshot` after it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pyconnect_agent.core.reporting import Status
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """See the module."""
+    """The base of all effects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Awaited(Effect):
-    """An effect with a continuation; `Turn.ask` gives it its id."""
+    """An effect that is answered; `Turn.ask` sets its id."""
 
     effect_id: int = 0
 
@@ -38,7 +38,7 @@ class RequestRejoin(Effect):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaveGroup(Effect):
-    """Leave, because catching up with the config topic takes too long; work goes on."""
+    """Leave the group, for a drain or because catching up with the config topic takes too long."""
 
     reason: str
 
@@ -83,7 +83,7 @@ class RemoveConnectorConfig(Awaited):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteTaskConfigs(Awaited):
-    """The complete task set and its commit record. -> ConfigSnapshot."""
+    """Write the complete task set and its commit record. -> ConfigSnapshot."""
 
     connector: str
     configs: tuple[ConnectorConfig, ...]
@@ -91,7 +91,7 @@ class WriteTaskConfigs(Awaited):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteTargetState(Awaited):
-    """Acknowledged, not read back. -> ConfigSnapshot as known then."""
+    """Write a target state, without reading it back. -> the last known ConfigSnapshot."""
 
     connector: str
     target_state: TargetState
@@ -108,7 +108,7 @@ class WriteRestartRequest(Awaited):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteTaskCountRecord(Awaited):
-    """Every producer of older task sets is fenced (KIP-618). -> ConfigSnapshot."""
+    """Record that every producer of older task sets is fenced (KIP-618). -> ConfigSnapshot."""
 
     connector: str
     task_count: int
@@ -116,7 +116,7 @@ class WriteTaskCountRecord(Awaited):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FenceProducers(Awaited):
-    """As leader: initialise these ids as the connector's admin client would connect. -> None.
+    """As leader, initialise these ids, connected as the connector's admin client would be. -> None.
 
     `ids_if_permitted`: a denial is not a failure, because no earlier producer can have used the id.
     """
@@ -132,9 +132,9 @@ class FenceProducers(Awaited):
 class PrepareOffsetChange(Awaited):
     """Ask the connector about a change of its offsets (KIP-875), write nothing yet. -> bool.
 
-    `offsets`: see `requests.ChangeOffsets`; None: reset all. True: the connector did all that is
-    to be done outside of Kafka Connect. All of the change has `timeout_ms`; it ends by
-    `CommitOffsetChange` or `AbandonOffsetChange`, or when its time is over.
+    `offsets`: see `requests.ChangeOffsets`; None: reset all. True: nothing is left to
+    do outside of Kafka Connect. `timeout_ms` limits the whole change, which ends with
+    `CommitOffsetChange`, with `AbandonOffsetChange` or at its timeout.
     """
 
     connector: str
@@ -152,14 +152,14 @@ class CommitOffsetChange(Awaited):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbandonOffsetChange(Effect):
-    """Drop the prepared change: its conditions do not hold any more."""
+    """Drop the prepared change, because its conditions no longer hold."""
 
     connector: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFencing(Awaited):
-    """Ask the leader for a round of zombie fencing, signed when it asks for it. -> None.
+    """Ask the leader for a round of zombie fencing, signed if the protocol says so. -> None.
 
     `leader_url` None: this worker leads, and submits the request to itself.
     """
@@ -170,7 +170,7 @@ class RequestFencing(Awaited):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerTaskStart(Effect):
-    """Permit a task whose producer is initialised to begin, or refuse it (`refusal`)."""
+    """Allow a task whose producer is initialised to begin, or refuse it with the text `refusal`."""
 
     task_id: ConnectorTaskId
     request_id: int
@@ -187,7 +187,7 @@ class WriteSessionKey(Awaited):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendTaskConfigs(Awaited):
-    """Give newly generated task configs to the leader, signed when it asks for it. -> None."""
+    """Send new task configs to the leader, signed if the group's protocol says so. -> None."""
 
     leader_url: str
     connector: str
@@ -203,7 +203,7 @@ class StartConnector(Effect):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartTask(Effect):
-    """`generation` and `task_count` are those of the task set which `task_config` belongs to."""
+    """Start a task. `generation` and `task_count` are those of the task set of `task_config`."""
 
     task_id: ConnectorTaskId
     connector_config: ConnectorConfig
@@ -215,7 +215,7 @@ class StartTask(Effect):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopWork(Awaited):
-    """Answered with None when all of it is gone."""
+    """Stop work. Answered with None when all of it has ended."""
 
     connectors: tuple[str, ...]
     tasks: tuple[ConnectorTaskId, ...]
@@ -260,7 +260,7 @@ class ReadStatus(Awaited):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutStatus(Effect):
-    """`safe`: not over a status that another worker wrote in a later generation.
+    """Write a status. `safe`: do not overwrite another worker's status of a later generation.
 
     `late`: this worker is not a member, so the topic has to be read before that is known.
     """
@@ -273,12 +273,12 @@ class PutStatus(Effect):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlushStatuses(Awaited):
-    """Answered with None when all status writes are acknowledged."""
+    """Wait until all status writes are acknowledged. -> None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanStatuses(Effect):
-    """Leader: tombstone statuses of work that `snapshot` does not have.
+    """As leader, write tombstones for the statuses of work that `snapshot` does not have.
 
     `revoked` has just been stopped here: its last statuses may not have been read back yet.
     """
@@ -289,7 +289,7 @@ class CleanStatuses(Effect):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetTopics(Effect):
-    """Tombstone the active topics of connectors that are gone."""
+    """Write tombstones for the active topics of removed connectors."""
 
     connectors: tuple[str, ...]
 
@@ -319,6 +319,6 @@ class WakeAt(Effect):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abort(Effect):
-    """The worker cannot go on; it must stop in order with an exit code other than 0."""
+    """Stop the worker in order with an exit code other than 0, because it cannot go on."""
 
     reason: str

@@ -22,29 +22,29 @@ class Initializing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """The stores are read to their ends; `snapshot` is the config topic's state then."""
+    """The stores are read to their ends; `snapshot` is the config topic's state at that time."""
 
     snapshot: ConfigSnapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopping:
-    """The worker shuts down: nothing is begun any more, every request is answered."""
+    """The worker shuts down: nothing new begins, and every request is answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """A rebalance has completed. `member_id` is ours; we lead when the assignment names it."""
+    """A rebalance has completed. `member_id`: this worker's; the assignment names the leader's."""
 
     member_id: str
     generation: int
     assignment: Assignment
     owners: Owners | None = None
-    """As leader: the owner of each instance; None for followers and in a group of one."""
+    """Only for the leader: the owner of each instance; None for followers and in a group of one."""
     ahead: tuple[str, ...] = ()
-    """As leader: URLs of workers that have read further in the config topic."""
+    """Only for the leader: URLs of workers that have read further in the config topic."""
     other_leader_ids: Mapping[str, str] = field(default_factory=dict)
-    """As leader: ids under which others would lead, by their URL, if they differ from ours."""
+    """Only for the leader: by worker URL, other members' leader ids that differ from its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +54,12 @@ class AssignmentUnreadable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejoinNeeded:
-    """The group coordinator announces a rebalance; nothing joins before the herder asks to."""
+    """The group coordinator announces a rebalance; the worker joins when the herder asks for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MembershipLost:
-    """The coordinator is out of reach: no work may run outside the group."""
+    """The coordinator cannot be reached: no work may run outside the group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Drain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undrain:
-    """It may take part again."""
+    """An operator ends the drain: the worker may join its group again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class GroupFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigAdvanced:
-    """The config log was read further. `snapshot` is its state right after `changes`."""
+    """The config topic was read further. `snapshot` is its state right after `changes`."""
 
     snapshot: ConfigSnapshot
     changes: tuple[ConfigChange, ...]
@@ -89,7 +89,7 @@ class ConfigAdvanced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestArrived:
-    """`deadline_ms`: when the client gives up, on the clock of `decide`."""
+    """A request of a client. `deadline_ms`: when the client gives up, on the clock of `decide`."""
 
     request_id: int
     request: Request
@@ -98,7 +98,7 @@ class RequestArrived:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectDone:
-    """The docstring of the effect describes `result`."""
+    """An effect was performed. The docstring of the effect describes `result`."""
 
     effect_id: int
     result: Any = None
@@ -128,21 +128,21 @@ class TaskStartAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconfigurationRequested:
-    """The connector asked for new task configs."""
+    """The connector has asked for new task configs."""
 
     connector: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigExpired:
-    """A config provider's TTL is over: the connector restarts with freshly resolved values."""
+    """A config provider's TTL is over: the connector restarts with newly resolved values."""
 
     connector: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimerDue:
-    """A `WakeAt` has come. Its timer may be stale; the state shows it."""
+    """The time of a `WakeAt` has come. Its timer may be stale; the state shows it."""
 
     timer: Timer
 

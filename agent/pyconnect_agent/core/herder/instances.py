@@ -6,9 +6,9 @@ wanted, so a task never starts from a task set that is about to be assigned agai
 as it should not run any more.
 
 The history of failures belongs to an assignment: it is forgotten when an operator, a new config or
-another owner starts the work. An automatic restart takes the way of a restart by request: the work
-is stopped, RESTARTING is written, and it starts from the newest configs, an exactly-once source
-task only after older producers are fenced.
+another owner starts the work. An automatic restart has the steps of a requested restart: the work
+is stopped, RESTARTING is written, and the work starts from the newest configs. An exactly-once
+source task starts only after older producers are fenced.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from pyconnect_agent.core.restart_policy import (
 
 
 def reconcile(turn: Turn, connector: str) -> int:
-    """Start, stop and transition instances that differ; return how many were started."""
+    """Start, stop and transition a connector's instances as needed; return the number started."""
     _stop_unwanted(turn, connector)
     _transition(turn, connector)
     if not turn.state.may_start_work:
@@ -53,7 +53,7 @@ def reconcile(turn: Turn, connector: str) -> int:
 
 
 def stop_connector(turn: Turn, connector: str) -> None:
-    """No-op unless it is started; `reconcile` starts it again when it is still wanted."""
+    """Stop a connector if it is started; `reconcile` starts it again if it is still wanted."""
     forget_failures(turn, connector, (None,))
     work = turn.work_of(connector)
     if work.connector is None or work.connector.life is not Life.STARTED:
@@ -64,7 +64,7 @@ def stop_connector(turn: Turn, connector: str) -> None:
 
 
 def stop_tasks(turn: Turn, connector: str, numbers: Iterable[int]) -> None:
-    """Stop those of `numbers` that are started; forget those that have no process yet."""
+    """Stop the started ones of `numbers`; forget those that have no process yet."""
     numbers = sorted(numbers)
     forget_failures(turn, connector, numbers)
     work = turn.work_of(connector)
@@ -93,7 +93,7 @@ def stop_everything(turn: Turn) -> None:
 
 
 def give_up_everything(turn: Turn) -> None:
-    """Stop everything, and own nothing any more."""
+    """Stop everything, and drop the whole assignment."""
     for connector in turn.work.keys_now():
         share = turn.work_of(connector)
         turn.put_work(
@@ -105,7 +105,7 @@ def give_up_everything(turn: Turn) -> None:
 def stopped(
     turn: Turn, connectors: Sequence[str], task_ids: Sequence[ConnectorTaskId]
 ) -> list[str]:
-    """Forget stopped instances and publish RESTARTING; return the connectors concerned."""
+    """Forget stopped instances and publish RESTARTING; return the names of their connectors."""
     turn.update(stops_in_flight=turn.state.stops_in_flight - 1)
     for connector in connectors:
         work = turn.work_of(connector)
@@ -127,7 +127,7 @@ def stopped(
 def publish_restarting(turn: Turn, connector: str) -> None:
     """Write RESTARTING for instances that are restarted and have stopped.
 
-    After a failure it has the trace of the failure: a look between two attempts finds the reason.
+    After a failure the status keeps its trace, so that a user sees the reason between two attempts.
     """
     work = turn.work_of(connector)
 
@@ -180,7 +180,7 @@ def _transition(turn: Turn, connector: str) -> None:
     running = work.connector
     if running is not None and running.life is Life.STARTED and running.target_state is not target:
         turn.emit(TransitionConnector(connector=connector, target_state=target))
-        # The last report belongs to the old target state.
+        # The last report is about the old target state.
         running = replace(running, target_state=target, reported=None)
         work = replace(work, connector=running)
     moving = [
@@ -254,7 +254,7 @@ def policy_of(state: HerderState, connector: str) -> RestartPolicy:
 
 
 def failed(turn: Turn, connector: str, task: int | None, report: Reported) -> Reported:
-    """Plan the next restart; returns the report with a remark on it. `task` None: the connector."""
+    """Plan the next restart; return the report with a remark on it. `task` None: the connector."""
     share, policy = turn.work_of(connector), policy_of(turn.state, connector)
     before = share.restarts.get(task, NO_RESTARTS)
     item = connector if task is None else str(ConnectorTaskId(connector, task))
@@ -272,7 +272,7 @@ def failed(turn: Turn, connector: str, task: int | None, report: Reported) -> Re
 
 
 def started(turn: Turn, connector: str, task: int | None) -> None:
-    """Note that it runs, or is paused as it should be."""
+    """Note in the history that the instance runs, or is paused as it should be."""
     history = turn.work_of(connector).restarts.get(task)
     if history is not None:
         put_history(turn, connector, task, after_start(history, turn.now_ms))
@@ -292,12 +292,12 @@ def forget_failures(turn: Turn, connector: str, tasks: Iterable[int | None]) -> 
 
 
 REBALANCING_MS = 1_000
-"""Until a restart is looked at again that fell due while the group rebalances."""
+"""The pause before a restart that is due during a rebalance is checked again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartDue(Timer):
-    """Restart an instance if it still is FAILED and ours; `task` None: the connector."""
+    """Restart an instance, unless its history has changed meanwhile; `task` None: the connector."""
 
     connector: str
     task: int | None
@@ -328,7 +328,7 @@ class RestartDue(Timer):
 
 
 def plan_restarts(turn: Turn) -> None:
-    """Wake up for the restarts of work that has failed in this turn."""
+    """Set timers for the restarts of work that has failed in this turn."""
     for connector, task in turn.failed:
         history = turn.work_of(connector).restarts.get(task)
         if history is not None and history.next_ms is not None:

@@ -1,10 +1,10 @@
 """The membership in the group: from one assignment to the next, and out of the group on request.
 
 Kafka: DistributedHerder.handleRebalanceCompleted and RebalanceListener. Revoked work stops, the
-worker catches up with the config topic, work starts, and the worker joins again. Nothing joins
-before everything that must not run during the join has stopped, and before the leader's operations
-on the config topic that have begun are through: in Apache's worker one thread does both, so a
-half-done stop of a connector never meets a rebalance there either.
+worker catches up with the config topic, work starts, and the worker joins again. A join waits until
+everything that must not run during it has stopped, and until the leader's operations on the config
+topic that have begun are complete. In Apache's worker one thread does both, so a half-done stop of
+a connector never meets a rebalance there either.
 
 A worker that is drained gives up all work and goes on serving REST; Kafka has no counterpart. In
 any phase of a rebalance, all work stops and the statuses are flushed. Then the worker leaves the
@@ -50,7 +50,7 @@ UNREADABLE_BACKOFF_MS = 1_000
 
 def started(turn: Turn, event: Started) -> None:
     turn.end_stage(turn.state.stage)
-    # A change may have come before.
+    # A change of the config topic may have brought a newer snapshot before.
     if event.snapshot.offset > turn.state.snapshot.offset:
         turn.update(snapshot=event.snapshot)
     if turn.state.drain_wanted:
@@ -61,12 +61,12 @@ def started(turn: Turn, event: Started) -> None:
 
 
 def request_rejoin(turn: Turn) -> None:
-    """Join as soon as all conditions hold; `advance` checks them."""
+    """Ask for a join, which happens as soon as `advance` finds all conditions true."""
     turn.update(rejoin_wanted=True)
 
 
 def advance(turn: Turn) -> None:
-    """Take the next step that nothing holds up any more. Called at the end of every turn."""
+    """Take the next step, if all its conditions hold. Called at the end of every turn."""
     state = turn.state
     if state.phase is MembershipPhase.STOPPED or turn.stops_pending:
         return
@@ -93,7 +93,7 @@ def advance(turn: Turn) -> None:
 
 
 def joined(turn: Turn, event: Joined) -> None:
-    """Keep the assignment and stop all other work; its statuses still carry the old generation."""
+    """Take the assignment and stop all other work, whose last statuses carry the old generation."""
     if turn.state.phase is MembershipPhase.STOPPED:
         return
     turn.end_stage(turn.state.stage)
@@ -106,7 +106,7 @@ def joined(turn: Turn, event: Joined) -> None:
         other_leader_ids=event.other_leader_ids,
     )
     if turn.state.drain_wanted:
-        # It leaves the group without taking anything.
+        # The worker leaves the group without taking work.
         turn.update(membership=membership, claims_outdated=False)
         _begin_drain(turn)
         return
@@ -132,9 +132,9 @@ def joined(turn: Turn, event: Joined) -> None:
 
 
 def assignment_unreadable(turn: Turn) -> None:
-    """Join again after a pause: a leader that fails each time must not keep the group busy.
+    """Join again after a pause, so that a leader that fails each time does not keep the group busy.
 
-    Running work goes on, as between any two joins; only this worker's generation is not known.
+    Running work goes on, as between any two joins; only this worker's generation is unknown.
     """
     if turn.state.phase is MembershipPhase.STOPPED:
         return
@@ -144,10 +144,10 @@ def assignment_unreadable(turn: Turn) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinRetry(Timer):
-    """Join again after an assignment that could not be decoded."""
+    """The pause before joining again after an assignment that could not be decoded."""
 
     def due(self, turn: Turn) -> None:
-        """Let `advance` join as soon as it may; a worker that has to be drained leaves instead."""
+        """Let `advance` join when all conditions hold; if a drain is wanted, begin it instead."""
         if turn.state.phase is not MembershipPhase.JOINING:
             return
         turn.update(claims_outdated=False)
@@ -158,12 +158,13 @@ class JoinRetry(Timer):
 
 
 def membership_lost(turn: Turn) -> None:
-    """A worker outside the group may run no work: stop all, then join again."""
+    """Stop all work, because none may run outside the group; then join again."""
     if turn.state.phase in _NOT_MEMBER or turn.state.phase in _GIVING_UP:
         return
     instances.give_up_everything(turn)
     if turn.state.phase is MembershipPhase.JOINING:
-        # The join that is under way claims work that was just given up: another join must follow.
+        # The join that is under way claims work that was just given up, so another join must
+        # follow.
         turn.update(claims_outdated=True)
         return
     turn.update(
@@ -177,7 +178,7 @@ def membership_lost(turn: Turn) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flush(Waiter):
-    """Statuses of revoked work are being written."""
+    """The wait until the statuses of revoked work are written."""
 
     generation: int
 
@@ -193,7 +194,7 @@ class Flush(Waiter):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatchUp(Waiter, Timer):
-    """The config topic is read up to the assignment's offset, again after a pause."""
+    """The read of the config topic up to the assignment's offset, repeated after a pause."""
 
     generation: int
 
@@ -205,7 +206,7 @@ class CatchUp(Waiter, Timer):
             return
         assignment = _membership(turn).assignment
         if turn.state.snapshot.offset < assignment.config_offset:
-            # There is no more to read, so a member that has read further reads another topic.
+            # The topic ends here, so a member that has read further reads another topic.
             _warn_of_other_config_topic(turn)
             self._leave_and_back_off(turn, "its config topic ends before that of the group")
             return
@@ -256,7 +257,7 @@ def _warn_of_other_config_topic(turn: Turn) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledRebalance(Timer):
-    """Lost work has waited long enough for its worker."""
+    """The end of the delay in which lost work waits for its worker."""
 
     generation: int
 
@@ -268,7 +269,7 @@ class ScheduledRebalance(Timer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim(Waiter, Timer):
-    """The write privilege is being claimed, again after a pause."""
+    """The claim of the write privilege, repeated after a pause."""
 
     generation: int
 
@@ -296,7 +297,7 @@ def claim_writes(turn: Turn) -> None:
 
 
 def privilege_lost(turn: Turn) -> None:
-    """Another leader may have taken over; if we still are the leader, claim again (KIP-618)."""
+    """As leader, claim the privilege again: another leader may have taken it (KIP-618)."""
     stopped = turn.state.phase is MembershipPhase.STOPPED
     if stopped or turn.state.privilege is not WritePrivilege.HELD:
         return
@@ -338,7 +339,7 @@ def _disown(turn: Turn, revoked: Work) -> None:
 
 
 def _begin_generation(turn: Turn) -> None:
-    """Take up the new generation; read the config topic first when the leader is ahead of us."""
+    """Begin the generation; read the config topic first if the leader has read further."""
     membership = _membership(turn)
     assignment, snapshot = membership.assignment, turn.state.snapshot
     turn.update(status_generation=membership.generation)
@@ -364,9 +365,9 @@ def _read_config(turn: Turn) -> None:
 
 
 def _resolve(turn: Turn) -> None:
-    """Start the work; when something was revoked, join again so that others get it."""
+    """Start the work; if work was revoked, join again so that other members get it."""
     membership = _membership(turn)
-    # The leader assigned from the configs that asked for a rebalance while this join was under way.
+    # The assignment includes the changes that asked for a rebalance during the join.
     turn.update(phase=MembershipPhase.RESOLVED, ready=True, rebalance_expected=False)
     if any(not turn.state.snapshot.contains(c) for c in membership.assignment.assigned.connectors):
         _warn_of_other_config_topic(turn)
@@ -378,14 +379,14 @@ def _resolve(turn: Turn) -> None:
         stage = f"starting {begun} connector(s) and task(s) after a rebalance"
         turn.end_stage(turn.begin_stage(stage))
     if not membership.assignment.revoked.empty:
-        # Or the next subscription would carry the revocations again.
+        # Otherwise the next subscription would carry the revocations again.
         assignment = replace(membership.assignment, revoked=Work())
         turn.update(membership=replace(membership, assignment=assignment))
         request_rejoin(turn)
 
 
 def _give_up_assignment(turn: Turn) -> None:
-    """The assignment was made for another state of the config topic: nothing starts from it."""
+    """Start nothing and join again: the assignment belongs to another state of the config topic."""
     turn.update(phase=MembershipPhase.UNRESOLVED)
     request_rejoin(turn)
 
@@ -403,7 +404,7 @@ LEAVE_REASON = "the worker is drained"
 
 
 def drain(turn: Turn) -> None:
-    """Begin; no-op when it has been begun."""
+    """Begin a drain; do nothing if one has begun."""
     state = turn.state
     if state.drain_wanted or state.phase is MembershipPhase.STOPPED:
         return
@@ -412,7 +413,7 @@ def drain(turn: Turn) -> None:
         case MembershipPhase.STARTING | MembershipPhase.LEAVING | MembershipPhase.DRAINED:
             pass
         case MembershipPhase.JOINING:
-            # The join cannot be taken back; its assignment is not started.
+            # The join cannot be cancelled; its assignment is not started.
             instances.give_up_everything(turn)
             turn.update(claims_outdated=True)
         case _:
@@ -421,20 +422,20 @@ def drain(turn: Turn) -> None:
 
 
 def undrain(turn: Turn) -> None:
-    """Take part again, once a drain under way is through."""
+    """Join the group again, after the end of a drain that is under way."""
     turn.update(drain_wanted=False)
     if turn.state.phase is MembershipPhase.DRAINED:
         _return(turn)
 
 
 def _begin_drain(turn: Turn) -> None:
-    """All work is being stopped; `advance` goes on when it is gone."""
+    """Enter DRAINING; `advance` goes on when all work has stopped."""
     turn.end_stage(turn.state.stage)
     turn.update(phase=MembershipPhase.DRAINING, rejoin_wanted=False, scheduled_rebalance=False)
 
 
 def _leave(turn: Turn) -> None:
-    """All work and all writes are through: have the last statuses written, then leave."""
+    """Flush the last statuses, then leave the group: no work runs, and no write is under way."""
     turn.begin_stage(steps.FLUSHING_STATUSES)
     turn.update(phase=MembershipPhase.LEAVING)
     turn.ask(FlushStatuses(), LastFlush())
@@ -442,7 +443,7 @@ def _leave(turn: Turn) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastFlush(Waiter):
-    """The last statuses before this worker leaves its group are being written."""
+    """The wait until the last statuses are written, before this worker leaves its group."""
 
     def done(self, turn: Turn, result: Any) -> None:
         if turn.state.phase is not MembershipPhase.LEAVING:
@@ -452,12 +453,12 @@ class LastFlush(Waiter):
         _drained(turn)
 
     def failed(self, turn: Turn, error: Exception) -> None:
-        """Leave also when the statuses could not be written: others will write theirs."""
+        """Leave the group also if a write failed: the next owners write their own statuses."""
         self.done(turn, None)
 
 
 def _drained(turn: Turn) -> None:
-    """The worker runs no work, and no other worker expects work of it."""
+    """Enter DRAINED: no work runs here, and no other worker expects work of this one."""
     turn.update(
         phase=MembershipPhase.DRAINED, membership=None, privilege=WritePrivilege.NONE, ready=True
     )

@@ -38,7 +38,7 @@ _DIGESTS = {
     "hmacsha3-384": "sha3_384",
     "hmacsha3-512": "sha3_512",
 }
-# Java's generators make keys of a block, not of a digest, for the two oldest.
+# For the two oldest algorithms, Java generates keys with the length of a block, not of a digest.
 _BLOCK_LONG_KEYS = frozenset({"hmacmd5", "hmacsha1"})
 _BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _BASE64_VALUES = {ord(character): value for value, character in enumerate(_BASE64)}
@@ -71,7 +71,7 @@ def verify_request(
     algorithm, encoded = _header(headers, ALGORITHM_HEADER), _header(headers, SIGNATURE_HEADER)
     if algorithm is None or encoded is None:
         raise BadRequestError("Internal request missing required signature")
-    # Its case does not matter, as in Java.
+    # The case of the algorithm does not matter, as in Java.
     if algorithm.lower() not in _DIGESTS:
         raise BadRequestError(f"Algorithm {algorithm} not available")
     mac = decode_base64(encoded.encode("latin-1", "replace"))
@@ -94,7 +94,7 @@ def verify_request(
 
 
 def key_length_bytes(algorithm: str, size_bits: int | None) -> int:
-    """Return how long a new key is; `size_bits` is `inter.worker.key.size`."""
+    """Return the length of a new key in bytes; `size_bits` is `inter.worker.key.size`."""
     if size_bits is not None:
         return (size_bits + 7) // 8
     name = algorithm.lower()
@@ -103,7 +103,7 @@ def key_length_bytes(algorithm: str, size_bits: int | None) -> int:
 
 
 def needs_new_key(current: SessionKey | None, settings: SessionKeySettings, now_ms: int) -> bool:
-    """Whether the leader has to write a new session key: none, too old, or made otherwise.
+    """Return whether the leader must write a session key: none, too old, or made differently.
 
     A key from the future was made while a clock was wrong, and would hardly ever get too old.
     """
@@ -184,7 +184,7 @@ def keep_fresh(turn: Turn) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyWritten(Waiter):
-    """The session key is being written; then it is on the topic and in the snapshot."""
+    """The wait until a session key is written and in the snapshot."""
 
     def done(self, turn: Turn, result: Any) -> None:
         turn.update(writing_session_key=False)
@@ -196,15 +196,15 @@ class KeyWritten(Waiter):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionKeyDue(Timer):
-    """Look whether the session key has to be renewed: `keep_fresh` does, in every turn."""
+    """The time to check the session key; `keep_fresh` checks and renews it in every turn."""
 
     def due(self, turn: Turn) -> None:
-        """A failed write may be repeated from here on."""
+        """Let a failed write be repeated."""
         turn.update(writing_session_key=False)
 
 
 def watch(turn: Turn) -> None:
-    """Look again when the current key has become too old, even if nothing else happens."""
+    """Set a timer for the end of the current key's lifetime, as no other event may come by then."""
     settings, key = turn.state.settings.session_key, turn.state.snapshot.session_key
     if settings is not None and key is not None:
         turn.wake_at(key.created_ms + settings.ttl_ms, SessionKeyDue())

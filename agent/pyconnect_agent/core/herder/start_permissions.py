@@ -6,10 +6,10 @@ initialised its producer. From then on no older producer can write, and if the t
 newer producer by mistake, the answer refuses its start.
 
 A task that waits is AWAITING, unless its connector is paused: then it is PAUSED, and nothing is
-fenced until it is resumed. A leader that died, or cannot fence just now, is asked again; when it
+fenced until it is resumed. A leader that died, or temporarily cannot fence, is asked again; when it
 fails, or after 90 s, the task is REFUSED, which shows as FAILED until it is restarted. Reading the
-config topic is repeated for as long as it takes, after pauses that grow to 5 s. A rebalance drops
-waiting starts; they are requested again when work may start.
+config topic is repeated without limit, after pauses that grow to 5 s. A rebalance drops waiting
+starts; they are requested again when work may start.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from pyconnect_agent.core.reporting import Reported
 from pyconnect_agent.core.restart_policy import NoRestart
 
 GIVE_UP_MS = 90_000
-"""Kafka's limit of a request between workers."""
+"""Kafka's timeout of a request between workers."""
 FIRST_BACKOFF_MS = 250
 LONGEST_BACKOFF_MS = 5_000
 
 
 def await_permission(turn: Turn, task_ids: Sequence[ConnectorTaskId]) -> int:
-    """Let tasks of one connector wait, returns how many are new; one permission serves all.
+    """Let tasks of one connector wait; return how many are new. One permission serves all.
 
-    While the connector is paused nothing is fenced: the tasks are asked to be PAUSED.
+    While the connector is paused nothing is fenced, and the status of the tasks is PAUSED.
     """
     connector = task_ids[0].connector
     share, snapshot = turn.work_of(connector), turn.state.snapshot
@@ -67,7 +67,7 @@ def await_permission(turn: Turn, task_ids: Sequence[ConnectorTaskId]) -> int:
 
 
 def gone(turn: Turn, connector: str, numbers: Sequence[int]) -> None:
-    """Tasks without a process are not run here any more: withdraw the reports about them."""
+    """Write UNASSIGNED for those of the tasks that were PAUSED without a process."""
     tasks = turn.work_of(connector).tasks
     for number in numbers:
         if tasks[number].life is Life.PAUSED:
@@ -77,7 +77,7 @@ def gone(turn: Turn, connector: str, numbers: Sequence[int]) -> None:
 
 
 def stopping(turn: Turn) -> None:
-    """The worker ends: it stops the tasks that have a process itself."""
+    """Withdraw the reports about tasks without a process; the ending worker stops the others."""
     for connector in turn.work.keys_now():
         gone(turn, connector, sorted(turn.work_of(connector).tasks))
 
@@ -93,7 +93,7 @@ def task_start_asked(turn: Turn, event: TaskStartAsked) -> None:
 def rebalancing(turn: Turn) -> None:
     """Drop waiting starts: nothing may start before the rebalance has completed.
 
-    Another worker may lead then; a late answer of the old leader does not count.
+    Another worker may lead afterwards; a late answer of the old leader has no effect.
     """
     turn.update(start_permissions={})
     for connector in turn.work.keys_now():
@@ -104,7 +104,7 @@ def rebalancing(turn: Turn) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionRetry(Timer):
-    """Ask whichever worker leads now again, or read again; `number` is the permission's."""
+    """Ask the current leader again, or read again; `number` is the permission's."""
 
     connector: str
     number: int
@@ -132,7 +132,7 @@ class PermissionRetry(Timer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fencing(Waiter):
-    """The leader was asked to fence older producers; `number` is the permission's."""
+    """The wait until the leader has fenced older producers; `number` is the permission's."""
 
     connector: str
     number: int
@@ -142,12 +142,12 @@ class Fencing(Waiter):
             _read(turn, self.connector, replace(permission, attempt=0))
 
     def failed(self, turn: Turn, error: Exception) -> None:
-        """Ask again when that may succeed; else refuse the waiting tasks until restarted."""
+        """Ask again if that may succeed; otherwise refuse the waiting tasks."""
         connector, permission = self.connector, _active(turn, self.connector, self.number)
         if permission is None:
             return
         waiting = _waiting(turn, connector)
-        # Also an answer that was relayed from the leader says whether it is.
+        # An answer relayed from the leader has the attribute too.
         transient = isinstance(error, NotLeaderError) or bool(getattr(error, "retriable", False))
         time_is_over = turn.now_ms - permission.since_ms >= GIVE_UP_MS
         if waiting and transient and not time_is_over and turn.state.may_start_work:
@@ -160,7 +160,7 @@ class Fencing(Waiter):
         share = turn.work_of(connector)
         refused = {n: replace(share.tasks[n], life=Life.REFUSED) for n in waiting}
         turn.put_work(connector, replace(share, tasks={**share.tasks, **refused}))
-        # Also this one may have been relayed.
+        # An answer relayed from the leader has this attribute too.
         permanent = bool(getattr(error, "permanent", False))
         refusal = Reported(
             state=State.FAILED,
@@ -175,7 +175,7 @@ class Fencing(Waiter):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastRead(Waiter):
-    """The config topic is read once more before tasks start; `number` is the permission's."""
+    """The last read of the config topic before a start; `number` is the permission's."""
 
     connector: str
     number: int
@@ -210,7 +210,7 @@ class LastRead(Waiter):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskStartRead(Waiter, Timer):
-    """The config topic is read for a task that asks to begin; `attempt` counts failed reads."""
+    """A read of the config topic for a task that asks to begin; `attempt` counts failed reads."""
 
     task_id: ConnectorTaskId
     request_id: int
@@ -240,20 +240,20 @@ class TaskStartRead(Waiter, Timer):
             turn.wake_at(turn.now_ms + _backoff_ms(self.attempt), again)
 
     def due(self, turn: Turn) -> None:
-        """Read again, unless the task was stopped meanwhile: then it waits for no answer."""
+        """Read again, unless the task was stopped meanwhile: then no answer is needed."""
         if _started(turn, self.task_id) is not None:
             turn.ask(turn.read_to_end(), self)
 
 
 def _back_off(turn: Turn, connector: str, permission: StartPermission) -> None:
-    """Try the step again after a pause; a timer that comes late finds another number."""
+    """Try the step again after a pause; its new number makes earlier timers stale."""
     wait_ms = _backoff_ms(permission.attempt)
     number = _note(turn, connector, replace(permission, attempt=permission.attempt + 1))
     turn.wake_at(turn.now_ms + wait_ms, PermissionRetry(connector=connector, number=number))
 
 
 def _backoff_ms(attempt: int) -> int:
-    # The limit below applies anyway; larger shifts only make large numbers.
+    # The maximum below applies anyway; larger shifts only make large numbers.
     return min(FIRST_BACKOFF_MS << min(attempt, 16), LONGEST_BACKOFF_MS)
 
 
@@ -266,7 +266,7 @@ def _begin(turn: Turn, connector: str, generation: int, *, since_ms: int, attemp
         attempt=attempt,
     )
     if connector not in turn.state.snapshot.pending_fencing:
-        # The count record is newer than the task set: its older instances are fenced already.
+        # The count record is newer than the task set: older producers are fenced already.
         _read(turn, connector, replace(permission, attempt=0))
         return
     number = _note(turn, connector, permission)
@@ -281,7 +281,7 @@ def _read(turn: Turn, connector: str, permission: StartPermission) -> None:
 
 
 def start_tasks(turn: Turn, task_ids: Sequence[ConnectorTaskId]) -> None:
-    """Start tasks of one connector from the newest task set; the caller knows that they may."""
+    """Start tasks of one connector from the newest task set, as the caller has allowed."""
     connector = task_ids[0].connector
     work, snapshot = turn.work_of(connector), turn.state.snapshot
     config = snapshot.connector_configs[connector]
@@ -321,13 +321,13 @@ def _forget(turn: Turn, connector: str, numbers: Sequence[int]) -> None:
 
 
 def _active(turn: Turn, connector: str, number: int) -> StartPermission | None:
-    """The permission that an answer belongs to; None when it comes too late."""
+    """Return the permission that an answer belongs to; None when the answer is too late."""
     permission = turn.state.start_permissions.get(connector)
     return permission if permission is not None and permission.number == number else None
 
 
 def _note(turn: Turn, connector: str, permission: StartPermission) -> int:
-    """Enter a step under a number of its own, which is returned."""
+    """Store the permission's step under a new number; return the number."""
     number = turn.new_id()
     numbered = replace(permission, number=number)
     turn.update(start_permissions={**turn.state.start_permissions, connector: numbered})

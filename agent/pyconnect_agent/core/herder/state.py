@@ -1,6 +1,6 @@
 """The state of the herder. All of it is immutable; `turn.Turn` makes the next state.
 
-Work is kept per connector, so that a change to one connector costs nothing per task of the others.
+Work is kept per connector, so that a change to one connector does not touch the others' tasks.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class SessionKeySettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HerderSettings:
-    """The worker's part of the decisions. Durations in ms.
+    """The worker's settings for decisions. Durations in ms.
 
-    `connector_type`: `source`, `sink` or `unknown` for a connector's raw config (None: it is gone),
-    from this worker's list of plugins. `session_key`: None in a group of one, which signs nothing.
-    `exactly_once_source`: `exactly.once.source.support` is enabled. `agent_keys`: of the worker,
-    which a connector's config overrides.
+    `connector_type`: returns `source`, `sink` or `unknown` for a connector's raw config (None: it
+    is removed), from this worker's list of plugins. `session_key`: None in a group of one, which
+    signs nothing. `exactly_once_source`: `exactly.once.source.support` is enabled. `agent_keys`:
+    the worker's, which a connector's config overrides.
     """
 
     worker_id: str
@@ -55,9 +55,9 @@ class HerderSettings:
     agent_keys: AgentKeys = NO_AGENT_KEYS
 
     def needs_start_permission(self, config: ConnectorConfig | None) -> bool:
-        """Whether tasks of this connector start only after older ones are fenced.
+        """Return whether the connector's tasks start only after older ones are fenced.
 
-        A connector of unknown type may be a source: its class is outside the list of plugins.
+        A connector of unknown type may be a source, as its class is not in the list of plugins.
         """
         return self.exactly_once_source and self.connector_type(config) != "sink"
 
@@ -66,9 +66,9 @@ class MembershipPhase(Enum):
     """The worker's step between two rebalances.
 
     STARTING → JOINING → REVOKING → FLUSHING → CATCHING_UP → RESOLVED → JOINING …; FLUSHING and
-    CATCHING_UP are left out when there is nothing to do, BACKING_OFF comes between two attempts to
-    catch up, UNRESOLVED when the assignment cannot be used. STOPPED is the end. Work is started in
-    RESOLVED only. A drain goes DRAINING → LEAVING → DRAINED; its end is UNRESOLVED.
+    CATCHING_UP are left out when there is nothing to do. BACKING_OFF is the pause between two
+    attempts to catch up. UNRESOLVED: the assignment cannot be used. STOPPED is the end. Work starts
+    in RESOLVED only. A drain goes DRAINING → LEAVING → DRAINED; it ends with UNRESOLVED.
     """
 
     STARTING = auto()
@@ -94,10 +94,11 @@ class WritePrivilege(Enum):
 
 
 class Life(Enum):
-    """Of something this worker runs: a failed instance stays STARTED until it is stopped.
+    """The life of an instance: one that failed stays STARTED until it is stopped.
 
-    PAUSED, AWAITING and REFUSED are for exactly-once source tasks, and have no process: nothing
-    is fenced before they are resumed; older instances are being fenced, or could not be.
+    PAUSED, AWAITING and REFUSED are states of exactly-once source tasks without a process. PAUSED:
+    nothing is fenced before the connector is resumed. AWAITING: older producers are being fenced.
+    REFUSED: they could not be fenced.
     """
 
     PAUSED = auto()
@@ -113,7 +114,7 @@ class Life(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
-    """The last completed join. `assignment` is as received; `work` has the owned work.
+    """The last completed join. `assignment` is as received; the herder's `work` has the owned work.
 
     `owners`, `ahead` and `other_leader_ids`: see `events.Joined`.
     """
@@ -131,7 +132,7 @@ class Membership:
 
     @property
     def may_write(self) -> bool:
-        """Whether it is ours to claim the write privilege: the leader's, and undisputed."""
+        """Whether this worker may claim the write privilege: it is the leader, and undisputed."""
         return self.is_leader and not self.other_leader_ids
 
     @property
@@ -141,7 +142,7 @@ class Membership:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningConnector:
-    """`config` is the one it was started with; `reported` its process's last word."""
+    """`config`: the one it was started with; `reported`: the last state by its process."""
 
     config: ConnectorConfig
     target_state: TargetState
@@ -151,7 +152,7 @@ class RunningConnector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningTask:
-    """`generation` of the task set it was started from."""
+    """`generation`: of the task set that the task was started from."""
 
     generation: int
     target_state: TargetState
@@ -162,8 +163,8 @@ class RunningTask:
 class ConnectorWork:
     """One connector's share of this worker: its assigned and its running work.
 
-    `restarting_*` are to be published as RESTARTING once they have stopped. `restarts`: the history
-    of failures here, by task number; None is the connector.
+    `restarting_*`: shown as RESTARTING once they have stopped. `restarts`: the history of failures
+    here, by task number; None is the connector.
     """
 
     connector_assigned: bool = False
@@ -185,9 +186,9 @@ NO_CONNECTOR_WORK = ConnectorWork()
 class Step(Enum):
     """The step of a request's operation; QUEUED has not begun.
 
-    SETTLING, in standalone mode: written, the reply waits for the connector and its task configs.
-    PREPARING, CONFIRMING, CHANGING: the connector is asked about a change of its offsets, the
-    configs are looked at once more, the change is written.
+    SETTLING, in standalone mode: the change is written, the reply waits for the connector and its
+    task configs. PREPARING, CONFIRMING, CHANGING: the connector is asked about a change of its
+    offsets, the configs are checked once more, the change is written.
     """
 
     QUEUED = auto()
@@ -209,20 +210,20 @@ class Step(Enum):
 
 
 WRITING = frozenset({Step.WRITING, Step.WRITING_TARGET_STATE, Step.READING_BACK})
-"""Steps that a rebalance waits for."""
-# Offsets are not the config topic's: a rebalance does not wait for them.
+"""Steps that must be complete before a rebalance."""
+# Offsets are not in the config topic: a rebalance does not wait for their change.
 FINISHED_ONCE_BEGUN = WRITING | {Step.CHANGING}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """A request on its way. `deadline_ms` None: the herder's own.
+    """A request that is being served. `deadline_ms` None: the herder's own.
 
     `lane` is the connector whose operations run one after another; None does not queue.
-    `answered`: the client's time was over; a write that has begun is still finished.
-    `complete` is the connector's answer about a change of its offsets; it, `config`, `created` and
-    `status` are kept for the reply; `generation` is that of the task set
-    before which a fencing round fences.
+    `answered`: the client's time was over; a write that has begun is still completed.
+    `complete`: the connector's answer about a change of its offsets. This, `config`, `created` and
+    `status` are kept for the reply. `generation`: of the task set before which a fencing round
+    fences.
     """
 
     request_id: int
@@ -251,7 +252,7 @@ class ReconfigurationStep(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconfiguration:
-    """Task configs of a running connector being made again. `again`: asked for meanwhile.
+    """A running connector's task configs are being generated. `again`: requested again meanwhile.
 
     `values_changed` as in `ApplyTaskConfigs`: reported once, kept until it was applied.
     """
@@ -265,8 +266,8 @@ class Reconfiguration:
 class PermissionStep(Enum):
     """FENCING: older producers are being fenced; READING: the configs are read once more.
 
-    READING waits between two attempts too. BACKING_OFF: the leader could not be asked, or could
-    not do it just now.
+    READING includes the pauses between two attempts. BACKING_OFF: the leader could not be reached,
+    or temporarily could not fence.
     """
 
     FENCING = auto()
@@ -276,7 +277,7 @@ class PermissionStep(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartPermission:
-    """Tasks of `generation` of an exactly-once source connector are about to start here.
+    """The start of exactly-once source tasks of `generation`, until it is allowed.
 
     `number` distinguishes this step's effect or timer from those of earlier ones. `attempt` counts
     the failures of the step: requests for fencing since `since_ms`, or reads.
@@ -291,12 +292,13 @@ class StartPermission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HerderState:
-    """`status_generation` is written into statuses; it follows the group's after revocations.
+    """The herder's state. `status_generation` is written into statuses.
 
-    `operations` in order of arrival; `lanes`: connector -> request ids, the first one is active.
-    `stops_in_flight` counts unanswered `StopWork` effects. `claims_outdated`: work was given up
-    while a join that claims it is under way. `rebalance_expected`: the config topic asks for a
-    join that has not brought its assignment yet.
+    `status_generation` follows the group's generation after revocations. `operations` are in order
+    of arrival; `lanes`: connector -> request ids, the first one is active. `stops_in_flight` counts
+    unanswered `StopWork` effects. `claims_outdated`: work was given up while a join that claims it
+    is under way. `rebalance_expected`: the config topic asks for a join whose assignment has not
+    come yet.
     """
 
     settings: HerderSettings
@@ -327,7 +329,7 @@ class HerderState:
 
     @property
     def is_leader(self) -> bool:
-        """False while a rebalance is under way: the group may have chosen another."""
+        """Whether this worker leads. False during a rebalance: the leader may have changed."""
         return (
             self.phase not in (MembershipPhase.JOINING, MembershipPhase.BACKING_OFF)
             and self.membership is not None
@@ -336,10 +338,10 @@ class HerderState:
 
     @property
     def agents_only(self) -> bool:
-        """Whether the group has no Java worker, as far as its leader has said.
+        """Whether the leader says that the group has no Java worker.
 
-        Without a membership this is not known. Nothing is started then, and a restart that was
-        planned on it is checked again when it is due.
+        True without a membership, when this is unknown: no work starts then, and a restart that is
+        planned then is checked again when it is due.
         """
         membership = self.membership
         return self.settings.standalone or membership is None or membership.assignment.agents_only
@@ -351,7 +353,7 @@ class HerderState:
         return self.membership.assignment.leader_url or None
 
     def owner_url(self, item: str | ConnectorTaskId) -> str | None:
-        """The worker that the leader assigned a connector or task to; None if unknown."""
+        """Return the URL of the worker that the leader assigned an item to; None if unknown."""
         if self.membership is None or self.membership.owners is None or self.rejoin_wanted:
             return None
         owners = self.membership.owners
@@ -365,7 +367,7 @@ class HerderState:
 
     @property
     def serving(self) -> bool:
-        """Whether queued requests may begin; drained or disputed, most are refused then."""
+        """Whether queued requests may begin; most of them are refused in a drain or dispute."""
         if self.phase is MembershipPhase.DRAINED:
             return True
         writes = self.privilege is WritePrivilege.HELD
@@ -373,7 +375,7 @@ class HerderState:
 
     @property
     def disputed(self) -> bool:
-        """As leader: not to claim or write, because members lead under an id ours cannot fence."""
+        """Whether this leader must not claim or write, as a member would lead under another id."""
         membership = self.membership
         return self.is_leader and membership is not None and not membership.may_write
 
@@ -394,8 +396,8 @@ class HerderState:
 
 
 def owned_work(work: Mapping[str, ConnectorWork]) -> Work:
-    """Everything assigned to this worker, whether it runs or not."""
-    # In order already: sorting the tasks of a large cluster would take most of a decision.
+    """Return everything assigned to this worker, running or not."""
+    # Tasks are in order already: sorting those of a large cluster would take most of a decision.
     names = sorted(work)
     return Work(
         tuple(name for name in names if work[name].connector_assigned),

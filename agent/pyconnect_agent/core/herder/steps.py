@@ -1,9 +1,9 @@
-"""The herder's asynchronous steps: each is one frozen class with its data and what it does next.
+"""The herder's asynchronous steps: each is one frozen class with its data and its continuation.
 
 A `Request` begins, and goes on when its effect is answered; a `Waiter` is the continuation that an
 effect names; a `Timer` is the continuation of `WakeAt`. `decide` calls them and knows none of them
 by name, so a new step is declared in one place. After every wait a step checks its conditions
-again. The texts name stages that several steps share, for clients whose time is over.
+again. The texts below name stages that several steps share, for clients whose time is over.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Request(ABC):
 
     Failures are `core.errors.RequestError`s. `leaders_write`: only a leader that may write the
     config topic can serve it. `served_drained`: a worker without a group serves it too. `restarts`:
-    refused while the config topic asks for a rebalance.
+    the request is refused while the config topic asks for a rebalance.
     """
 
     leaders_write: ClassVar[bool] = False
@@ -40,7 +40,7 @@ class Request(ABC):
         """Take the first step."""
 
     def resumed(self, turn: Turn, operation: Operation, result: Any) -> None:
-        """Go on: the effect of the operation's step is done."""
+        """Go on: the effect of the operation's step has succeeded."""
         turn.succeed(operation)
 
     def failed(self, turn: Turn, operation: Operation, error: Exception) -> None:
@@ -61,7 +61,7 @@ class ConnectorRequest(Request):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiter(ABC):
-    """Waits for the answer of one effect."""
+    """The continuation of one effect, for its answer."""
 
     @abstractmethod
     def done(self, turn: Turn, result: Any) -> None:
@@ -74,7 +74,7 @@ class Waiter(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resume(Waiter):
-    """A request's operation goes on, unless it has ended meanwhile."""
+    """The continuation of a request's operation, unless it has ended meanwhile."""
 
     request_id: int
 
@@ -91,11 +91,11 @@ class Resume(Waiter):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timer(ABC):
-    """Waits for a time. Timers are never cancelled: a stale one is seen by the state."""
+    """The continuation at a time. Timers are never cancelled: a stale one finds a changed state."""
 
     @abstractmethod
     def due(self, turn: Turn) -> None:
-        """Go on."""
+        """Go on: the time has come."""
 
 
 INITIALIZING = "initializing and reading to the end of internal topics"

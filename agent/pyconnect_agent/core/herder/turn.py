@@ -1,4 +1,4 @@
-"""One decision in the making: the next state and the effects, collected while it is decided.
+"""One decision in progress: the next state and the effects, collected while it is made.
 
 A `Turn` lives for one call of `decide` and is the only place where state is rewritten. The large
 maps are copied at most once per turn; the stops of one turn are collected and become one
@@ -66,7 +66,7 @@ class MapDraft(Generic[K, V]):
             del self._writable()[key]
 
     def keys_now(self) -> tuple[K, ...]:
-        """The keys of this moment: changes while iterating are safe."""
+        """Return the present keys as a tuple: the mapping may change during an iteration."""
         return tuple(self.current)
 
     def _writable(self) -> dict[K, V]:
@@ -76,7 +76,7 @@ class MapDraft(Generic[K, V]):
 
 
 class Turn:
-    """See the module; `state` is current for all fields without a draft here."""
+    """One decision in progress; `state` is current for all fields that have no draft here."""
 
     def __init__(self, state: HerderState, now_ms: int) -> None:
         self.state = state
@@ -132,7 +132,7 @@ class Turn:
             self.work.set(connector, work)
 
     def status(self, report: Reported) -> Status:
-        """A status as this worker writes it now."""
+        """Return a report as a status of this worker in the current generation."""
         return Status(
             state=report.state,
             worker_id=self.state.settings.worker_id,
@@ -142,7 +142,7 @@ class Turn:
         )
 
     def stop(self, connectors: Iterable[str] = (), tasks: Iterable[ConnectorTaskId] = ()) -> None:
-        """Have work stopped at the end of the turn; the caller has marked it STOPPING."""
+        """Stop work at the end of the turn; the caller has marked it STOPPING."""
         self.stopping_connectors.extend(connectors)
         self.stopping_tasks.extend(tasks)
 
@@ -151,7 +151,7 @@ class Turn:
         return bool(self.state.stops_in_flight or self.stopping_connectors or self.stopping_tasks)
 
     def take_began_serving(self) -> bool:
-        """Whether requests that could not begin before may begin now; True once."""
+        """Return whether waiting requests may begin from now on; True once."""
         state = self.state
         began = (state.serving and not self._was_serving) or (
             self._was_starting and state.phase is not MembershipPhase.STARTING
@@ -192,7 +192,7 @@ class Turn:
         effect: Awaited | None = None,
         **changes: Any,
     ) -> Operation:
-        """Let the operation be in `step` until `effect` is answered; return it as it is now."""
+        """Set the operation's step until `effect` is answered; return the changed operation."""
         begun = replace(operation, step=step, stage=self.begin_stage(stage), **changes)
         self.operations.set(operation.request_id, begun)
         if effect is not None:
@@ -200,7 +200,7 @@ class Turn:
         return begun
 
     def begin_again(self, operation: Operation) -> None:
-        """Let it wait again: a rebalance has begun before it has written anything."""
+        """Queue the operation again: a rebalance began before it had written anything."""
         queued = replace(operation, step=Step.QUEUED, stage=None)
         self.operations.set(operation.request_id, queued)
 
@@ -232,7 +232,7 @@ class Turn:
         return self.operations.get(queue[0]) if queue else None
 
     def refused_in_dispute(self, operation: Operation) -> bool:
-        """Fail an operation that would have to write in a dispute; one that has written goes on."""
+        """Fail an operation that has to write during a dispute, unless it has begun to write."""
         if not operation.request.leaders_write or operation.step in FINISHED_ONCE_BEGUN:
             return False
         error = self.state.dispute()
@@ -241,7 +241,7 @@ class Turn:
         return error is not None
 
     def forget(self, operation: Operation) -> None:
-        """Let the connector's next operation begin."""
+        """Remove the operation, and let the next one in its lane begin."""
         self.operations.discard(operation.request_id)
         if operation.lane is None:
             return
@@ -254,7 +254,7 @@ class Turn:
             self.lanes.discard(operation.lane)
 
     def leave_lane(self, operation: Operation) -> None:
-        """Let the connector's next operation begin; this one only waits for what they do."""
+        """Let the connector's next operation begin; this one only waits for others' results."""
         self.forget(operation)
         self.operations.set(operation.request_id, replace(operation, lane=None))
 
@@ -276,7 +276,7 @@ class Turn:
 
 
 def request_error(error: Exception) -> RequestError:
-    """The answer to a client about a failed effect."""
+    """Return the client's answer about a failed effect."""
     if isinstance(error, RequestError):
         return error
     if isinstance(error, PrivilegedRecordTooLargeError):

@@ -25,10 +25,10 @@ class NoticeLevel(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """A record, or a part of it, that was ignored.
+    """An ignored record, or an ignored part of one.
 
-    `event` is constant text that starts a log line; `key` is the record's key; `detail` says what
-    was found and never holds a member's value. `offset` is None where the log has no single order.
+    `event` is constant text that starts a log line; `key` is the record's key; `detail` describes
+    the fault and never holds a member's value. `offset` is None in a log with several partitions.
     """
 
     severity: NoticeLevel

@@ -49,7 +49,7 @@ def connector_removal(connector: str) -> tuple[LogRecord, LogRecord]:
 
 
 def target_state(connector: str, state: TargetState) -> LogRecord:
-    """`state` makes workers from before KIP-875, which do not know STOPPED, pause the connector."""
+    """Return a target state's record; for old workers its member `state` has PAUSED for STOPPED."""
     legacy = TargetState.PAUSED if state is TargetState.STOPPED else state
     return _record(TARGET_STATE + connector, {"state": legacy.value, "state.v2": state.value})
 

@@ -27,7 +27,7 @@ class ConfigSnapshot:
     """State of the config topic up to `offset`.
 
     `offset` is the offset of the last decoded record + 1, -1 before any. All maps are keyed by
-    connector name unless said otherwise and must not be changed by readers. Configs are raw:
+    connector name unless said otherwise; readers must not change them. Configs are raw:
     `${provider:…}` references are unresolved.
     """
 
@@ -47,7 +47,7 @@ class ConfigSnapshot:
         return connector in self.connector_configs
 
     def connectors(self) -> tuple[str, ...]:
-        """All configured connector names, sorted."""
+        """Return all names of configured connectors, sorted."""
         return tuple(sorted(self.connector_configs))
 
     def connector_config(self, connector: str) -> ConnectorConfig | None:
@@ -57,11 +57,11 @@ class ConfigSnapshot:
         return self.target_states.get(connector)
 
     def task_count(self, connector: str) -> int:
-        """Tasks of the last commit, also for an inconsistent connector; 0 when none."""
+        """Return the tasks of the last commit, also for an inconsistent connector; 0 when none."""
         return self.task_counts.get(connector, 0)
 
     def tasks(self, connector: str) -> tuple[ConnectorTaskId, ...]:
-        """Usable tasks in order; empty for an inconsistent connector."""
+        """Return the usable tasks in order; empty for an inconsistent connector."""
         if connector in self.inconsistent:
             return ()
         return tuple(ConnectorTaskId(connector, n) for n in range(self.task_count(connector)))
@@ -70,5 +70,5 @@ class ConfigSnapshot:
         return self.task_configs.get(task_id)
 
     def applied_config(self, connector: str) -> ConnectorConfig | None:
-        """The connector config from which the current task configs were made."""
+        """Return the connector config from which the current task configs were generated."""
         return self.applied_connector_configs.get(connector)

@@ -1,17 +1,17 @@
 """The reducer of the config topic: records in, state and changes out.
 
-Kafka: the consume callback of KafkaConfigBackingStore. Deviations from Apache, all for records that
-no worker writes. A record that makes Apache throw out of its callback (a task count that is not an
-integer, a key that is not base64) is a notice here; a negative count and an unknown logger level
-are refused; a property that is neither string nor null becomes its JSON text. Not done here: expiry
-of session keys, writing, and whether changes are reported during the first read (the store
+Kafka: the consume callback of KafkaConfigBackingStore. It deviates from Apache only for records
+that no worker writes. A record that makes Apache throw out of its callback (a task count that is
+not an integer, a key that is not base64) is a notice here; a negative count and an unknown logger
+level are refused; a property that is neither string nor null becomes its JSON text. Not done here:
+expiry of session keys, writing, and whether changes are reported during the first read (the store
 decides).
 
 Threading: one owner applies records and takes snapshots. A snapshot shares nothing mutable.
 
 The maps of the state are copied only after changes: a snapshot of a state with a hundred thousand
-tasks costs only the maps that changed since the one before. Copies may go anywhere and must not be
-changed.
+tasks costs only the maps that changed since the one before. Any thread may read a copy; none may
+change it.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ ConfigChange = (
     | RestartRequested
     | LoggerLevelUpdated
 )
-"""A change by a record, for the herder."""
+"""One record's change, for the herder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ _INT32_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The place of a notice."""
+    """The place that a notice names."""
 
     offset: int
     key: str
@@ -169,10 +169,10 @@ class _Place:
 class ConfigLog:
     """State of the config topic, advanced one record at a time.
 
-    Invariants: `offset` is that of the last decoded record + 1, whatever its key; every connector
-    with a config has a target state; surplus task configs of a shrunk connector stay until it is
-    removed, `task_counts` says which of them exist; removing a connector keeps its target state,
-    inconsistency, task count record, pending fencing and generation.
+    Invariants: `offset` is that of the last decoded record + 1, for any key; every connector with a
+    config has a target state; after a reduction of tasks the surplus configs stay until the
+    connector is removed, and `task_counts` says which tasks exist; removing a connector keeps its
+    target state, inconsistency, task count record, pending fencing and generation.
     """
 
     def __init__(self) -> None:
@@ -187,10 +187,11 @@ class ConfigLog:
         self._applied_configs = CopyOnChangeTable[str, ConnectorConfig]()
         self._inconsistent = NameSet()
         self._pending_fencing = NameSet()
-        # Task configs read but not committed. The inner dict stays, emptied, after a commit:
-        # because it exists, an empty commit makes a new generation.
+        # Task configs read but not committed. After a commit the empty inner dict stays, because it
+        # makes an empty commit a new generation.
         self._deferred: dict[str, dict[int, ConnectorConfig]] = {}
-        # Which numbers `_task_configs` has of a connector, so that a removal need not look at all.
+        # The task numbers that `_task_configs` has of a connector: a removal need not search all
+        # tasks.
         self._task_numbers: dict[str, set[int]] = {}
         self._snapshot: ConfigSnapshot | None = None
 
@@ -261,7 +262,7 @@ class ConfigLog:
         state = TargetState[name]
         changed = self._target_states.live.get(connector) is not state
         self._target_states.put(connector, state)
-        # A state that precedes its connector's config belongs to a creation, which reports itself.
+        # A state before its connector's config is part of a creation, which is reported itself.
         if changed and connector in self._connector_configs.live:
             return Applied((TargetStateChanged(connector=connector),), notices)
         return Applied(notices=notices) if notices else _NOTHING
@@ -292,7 +293,8 @@ class ConfigLog:
     def _apply_commit(self, place: _Place, connector: str, value: object) -> Applied:
         config = self._connector_configs.live.get(connector)
         if config is None:
-            # Deleted, and compaction has taken both the config and its tombstone.
+            # The connector was deleted, and compaction has removed both its config and its
+            # tombstone.
             self._remove_connector(connector)
             return _NOTHING
         if not isinstance(value, dict):
@@ -342,7 +344,7 @@ class ConfigLog:
         if type(created_ms) is not int:
             return _wrong_member(place, "session key", "creation-timestamp", "long", created_ms)
         try:
-            # Java's decoder takes keys without padding too.
+            # Java's decoder accepts keys without padding too.
             key = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
         except (binascii.Error, ValueError):
             return place.error("Invalid data for session key", "'key' field is not base64")
@@ -375,7 +377,7 @@ class ConfigLog:
         level = value.get("level")
         if not isinstance(level, str):
             return _wrong_member(place, "logging level", "level", "string", level)
-        # A Java worker writes the text as its client sent it, "debug" for instance.
+        # A Java worker writes the client's text unchanged, "debug" for instance.
         known = known_level(level)
         if known is None:
             return place.error("Invalid logging level", "not the name of a level")
@@ -389,7 +391,7 @@ class ConfigLog:
         for number in self._task_numbers.pop(connector, ()):
             self._task_configs.remove(ConnectorTaskId(connector, number))
 
-    # No prefix is a prefix of another, so the order only decides how soon frequent kinds are found.
+    # No prefix is a prefix of another; the order makes frequent kinds quick to find.
     _reducers: ClassVar[tuple[tuple[str, Callable[..., Applied]], ...]] = (
         (connect_names.TASK, _apply_task_config),
         (connect_names.COMMIT, _apply_commit),
@@ -406,13 +408,13 @@ def _is_count(value: object) -> TypeGuard[int]:
 
 
 def _properties(place: _Place, what: str, value: object) -> ConnectorConfig | Applied:
-    """Return the config of a connector or task record, or the reason why it has none."""
+    """Return the config of a connector or task record, or the fault in it."""
     if not isinstance(value, dict):
         return _wrong_format(place, what, value)
     properties = value.get("properties")
     if not isinstance(properties, dict):
         return _wrong_member(place, what, "properties", "map", properties)
-    # Interned because tasks by the ten thousand have the same few property names.
+    # Interned because tens of thousands of tasks have the same few property names.
     return {
         intern(name): found
         if found is None or isinstance(found, str)

@@ -3,8 +3,8 @@
 Kafka: KafkaOffsetBackingStore and OffsetUtils. Keys are the bytes of the JSON array
 `["<connector>",<partition>]`, values those of the offset's JSON object; both are kept as they are
 on the topic. Writers may put the members of one partition in different orders, so two raw keys can
-mean one partition: unlike Apache, this image finds an entry under any of them, writes to the one in
-use and tombstones the others.
+mean one partition. Unlike Apache, this image finds an entry under any of its keys, writes to the
+key in use and tombstones the others.
 
 Threading: one owner; the store serialises its threads with a lock around every call.
 """
@@ -56,7 +56,7 @@ def content_of(partition: Partition | None) -> str:
     if partition is not None and len(partition) == 1:
         ((name, value),) = partition.items()
         if type(value) is str:
-            # By far the most, and three times as fast.
+            # Almost all partitions are like this, and it is three times as fast.
             return f"{{{json_text.string_text(name)}:{json_text.string_text(value)}}}"
     return _SORTED(partition)
 
@@ -67,14 +67,14 @@ _SORTED = json.JSONEncoder(
 
 
 def canonical_key(key: bytes, parsed: ParsedKey) -> bytes:
-    """Return bytes that are equal for raw keys of equal meaning: of almost all `key` itself."""
+    """Return bytes that are equal for raw keys of equal meaning: almost always `key` itself."""
     text = f"[{json_text.string_text(parsed.connector)},{parsed.content}]"
     canonical = text.encode(errors="surrogatepass")
     return key if canonical == key else canonical
 
 
 def canonical(key: bytes) -> bytes:
-    """Return the same for a raw key of unknown content; a key that cannot be read stays itself."""
+    """Return the canonical key of a raw key; a key that cannot be read is returned unchanged."""
     identity = _identity(key)
     return key if isinstance(identity, str) else identity.canonical
 
@@ -84,8 +84,8 @@ class _Identity(NamedTuple):
     canonical: bytes
 
 
-# A key as most connectors write it, one string by name, without escapes or anything but ASCII. It
-# is canonical and its connector can be cut out of its bytes: several times as fast as reading JSON.
+# A key as most connectors write it: one string by name, printable ASCII without escapes. It is
+# canonical, and its connector is a part of its bytes: several times as fast as reading JSON.
 _TEXT = rb'"[ !#-\[\]-~]*"'
 _PLAIN_KEY = re.compile(rb"\[(" + _TEXT + rb"),\{" + _TEXT + rb":" + _TEXT + rb"\}\]")
 
@@ -99,9 +99,9 @@ class OffsetLog:
     `_index` holds exactly those of them that parse, by connector and canonical key: a key, or a
     tuple of several.
 
-    A recency is one number, the record's timestamp before the order of reading: the latter alone
-    says nothing across partitions of the topic after a restart. As there may be very many entries,
-    nothing is kept of one but its key, its value and a number.
+    A recency is one number: the record's timestamp, then the order of reading. After a restart the
+    order of reading alone says nothing about records of different partitions of the topic. As there
+    may be very many entries, only the key, the value and a number of each are kept.
     """
 
     def __init__(self) -> None:
@@ -144,7 +144,7 @@ class OffsetLog:
         return ()
 
     def lookup(self, key: bytes) -> bytes | None:
-        """Return the value of these bytes or, without one, of the newest key of equal content."""
+        """Return the value of this key or, without one, of the newest key of equal content."""
         value = self._data.get(key)
         if value is not None:
             return value
@@ -157,7 +157,7 @@ class OffsetLog:
         return () if isinstance(identity, str) else self._equivalents(identity)
 
     def plan_write(self, entries: Iterable[tuple[bytes, bytes | None]]) -> tuple[LogRecord, ...]:
-        """Turn entries into the records to send, later entries of equal content winning.
+        """Return the records to send for entries; of entries with equal content the last counts.
 
         A value goes to the newest raw key in use for its partition and every other is tombstoned;
         a tombstone goes to all of them. Keys not in use are written as they are.
@@ -176,7 +176,7 @@ class OffsetLog:
         return tuple(LogRecord(key, value) for key, value in records.items())
 
     def connector_entries(self, connector: str) -> dict[bytes, bytes]:
-        """Every live raw entry of a connector, oldest first within one partition."""
+        """Return every live raw entry of a connector, oldest first within one partition."""
         return {
             key: self._data[key]
             for live in self._index.get(connector, {}).values()
@@ -184,11 +184,11 @@ class OffsetLog:
         }
 
     def entries(self) -> Mapping[bytes, bytes]:
-        """A copy of all live raw entries."""
+        """Return a copy of all live raw entries."""
         return dict(self._data)
 
     def _equivalents(self, identity: _Identity) -> tuple[bytes, ...]:
-        """Live raw keys of equal content, newest first."""
+        """Return the live raw keys of equal content, newest first."""
         live = self._index.get(identity.connector, {}).get(identity.canonical, ())
         return tuple(reversed(self._oldest_first(live)))
 

@@ -7,11 +7,11 @@ statuses (KIP-891).
 `{"state":…,"trace":…,"worker_id":…,"generation":…,"version":…}`. `status-topic-<t>:connector-<c>`:
 `{"topic":{"name":…,"connector":…,"task":…,"discoverTimestamp":…}}`.
 
-A null value removes. Sends are numbered per connector or task, so that a failed send is repeated
-only while nothing newer was sent, and never over the status of a later owner. Kafka repeats within
-one generation, and compares only what is sent with putSafe. A status of an earlier generation may
-still arrive late, out of the send buffer of a worker whose network was silent: the owner then
-writes its own again. This module decides what is sent; the store does it.
+A null value removes an entry. Sends are numbered per connector or task, so that a failed send is
+repeated only while nothing newer was sent, and never over the status of a later owner. Kafka
+repeats only within one generation, and compares only statuses sent with putSafe. A status of an
+earlier generation may still arrive late, from the send buffer of a worker whose network was silent:
+the owner then writes its own again. This module decides about sends, and the store performs them.
 
 Threading: one owner; the store serialises its threads with a lock around every call.
 """
@@ -28,7 +28,7 @@ from pyconnect_clients.connect_names import STATUS_CONNECTOR, STATUS_TASK, STATU
 
 TOPIC_SEPARATOR = ":connector-"
 TRACE_CHARACTERS = 200_000
-"""Brokers refuse records above 1 MiB, and without its record a FAILED task would seem to run."""
+"""Brokers refuse records above 1 MiB, and without this limit a FAILED task could seem to run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class StatusSend:
-    """A send under way: `record` is to be produced, the rest decides about repeating it."""
+    """A send of `record` under way; the other fields decide whether it is repeated."""
 
     record: LogRecord
     entry: _Entry
@@ -88,7 +88,7 @@ class StatusLog:
         return None if entry is None else entry.status
 
     def tasks(self, connector: str) -> dict[int, Status]:
-        """Statuses read, by task number in order."""
+        """Return the statuses that were read, in order of task number."""
         entries = self._tasks.get(connector, {})
         return {
             number: status
@@ -97,11 +97,11 @@ class StatusLog:
         }
 
     def connectors(self) -> frozenset[str]:
-        """Connectors with a status read or sent."""
+        """Return the connectors with a status that was read or sent."""
         return frozenset(self._connectors)
 
     def topics(self, connector: str) -> tuple[str, ...]:
-        """Active topics, sorted."""
+        """Return the active topics, sorted."""
         return tuple(sorted(self._topics.get(connector, ())))
 
     def topic(self, connector: str, topic: str) -> TopicStatus | None:
@@ -149,7 +149,7 @@ class StatusLog:
         return ()
 
     def _remove(self, item: Instance) -> None:
-        """Removing a connector removes its tasks."""
+        """Remove a connector with its tasks, or one task."""
         if isinstance(item, ConnectorTaskId):
             tasks = self._tasks.get(item.connector, {})
             gone = [tasks.pop(item.task, None)]
@@ -161,7 +161,7 @@ class StatusLog:
             entry.deleted = True
 
     def corrections(self) -> tuple[StatusSend, ...]:
-        """Take the sends that follow from the records read since the last call."""
+        """Return the sends that follow from the records read since the last call, each once."""
         taken, self._corrections = tuple(self._corrections), []
         return taken
 
@@ -183,7 +183,7 @@ class StatusLog:
         return ()
 
     def send(self, item: Instance, status: Status, *, safe: bool) -> StatusSend | None:
-        """Number a send; None when `safe` and a newer worker's status must not be overwritten."""
+        """Return a numbered send; None if `safe` and it would overwrite a newer worker's status."""
         if status.state is State.DESTROYED:
             return self.send_removal(item)
         entry = self._entry(item)
@@ -200,7 +200,7 @@ class StatusLog:
         return StatusSend(LogRecord(_key(_status_key(item)), None), entry, None, entry.sequence)
 
     def should_repeat(self, send: StatusSend) -> bool:
-        """Decide about a send that failed with a retriable error, after a read to the end."""
+        """Return whether to repeat a failed send; the topic was read to its end after that."""
         entry = send.entry
         if entry.deleted or entry.sequence != send.sequence:
             return False
@@ -222,11 +222,11 @@ def _status_send(key: str, entry: _Entry, status: Status) -> StatusSend:
 
 
 def encode_status(status: Status) -> bytes:
-    """`trace` and `version` are always present, null when there is none; long traces are cut."""
+    """Return a status record's value: missing `trace` and `version` are null, long traces cut."""
     trace = status.trace
     left_out = len(trace or "") - TRACE_CHARACTERS
     if trace is not None and left_out > 0:
-        # Its ends name the first and the last causes.
+        # The ends of a trace name the first and the last causes.
         half = TRACE_CHARACTERS // 2
         trace = f"{trace[:half]}\n[... {left_out} characters are left out ...]\n{trace[-half:]}"
     return json_text.dumps(
@@ -267,12 +267,14 @@ def _key(text: str) -> bytes:
 def _is_late(status: Status, known: Status | None, *, is_task: bool) -> bool:
     """Return whether a late UNASSIGNED would hide a RUNNING (KAFKA-12525).
 
-    In Kafka also the UNASSIGNED of the worker whose RUNNING it ends, in the same generation: a
-    worker that has lost its group and no successor would seem to run its tasks.
+    For tasks also within one generation, unless the worker of the RUNNING itself wrote it. In Kafka
+    that one is late too: a worker that has lost its group, without a successor, would seem to run
+    its tasks.
 
-    Kafka does not protect connectors. Here one of a later generation and another worker is: a
-    worker that was frozen past its session writes UNASSIGNED before it has read that another one
-    runs the connector, and nothing would correct that. A report of the owner itself always counts.
+    Kafka does not protect connectors. Here a connector's status of a later generation and another
+    worker is protected: a worker that was frozen past its session writes UNASSIGNED before it has
+    read that another one runs the connector, and nothing would correct that. A report of the owner
+    itself always counts.
     """
     if status.state is not State.UNASSIGNED or known is None or known.state is not State.RUNNING:
         return False

@@ -85,11 +85,11 @@ def float_text(value: float) -> str:
 
 
 def loads(data: bytes) -> object:
-    """Return the value an Apache worker reads from an internal topic's bytes.
+    """Return the value that an Apache worker reads from an internal topic's bytes.
 
-    Nothing but whitespace is None; integers are cut to their low 64 bits; other numbers are
-    float; of two equal names the last counts; what follows the first value is ignored.
-    Raises JsonTextError, a ValueError.
+    Whitespace alone is None; integers are cut to their low 64 bits; other numbers are float; of
+    equal member names the last counts; text behind the first value is ignored. Raises
+    JsonTextError, a ValueError.
     """
     text = decode(data)
     start = _after_whitespace(text, 0)
@@ -108,13 +108,13 @@ def parse(data: bytes) -> object:
 
 
 def parse_text(text: str) -> object:
-    """Return the JSON value of a decoded text; otherwise as `parse`."""
+    """Return the JSON value of a decoded text, with the rules of `parse`."""
     try:
         value, end = _EXACT.raw_decode(text)
         if end == len(text):
             return value
     except (ValueError, InvalidOperation, RecursionError):
-        pass  # looked at more closely below
+        pass  # `_first_value` decides below
     value, rest = _first_value(_EXACT, text, _after_whitespace(text, 0))
     if rest.strip(_WHITESPACE_CHARACTERS):
         raise JsonTextError("unexpected characters after the JSON value")
@@ -124,8 +124,8 @@ def parse_text(text: str) -> object:
 def parse_prefix(text: str, start: int) -> tuple[object, int]:
     """Return the JSON value that begins at `start`, and the position after it.
 
-    Raises JsonTextError also for numbers with leading zeros, which `parse_text` can read; one
-    that begins the value is read as 0.
+    Raises JsonTextError also for numbers with leading zeros, which `parse_text` can read, unless
+    the value itself is one: then only its first zero is read.
     """
     try:
         return _EXACT.raw_decode(text, start)
@@ -177,7 +177,7 @@ _WRAPPING = JSONDecoder(parse_constant=_refused_constant, parse_int=_wrapped)
 _EXACT = JSONDecoder(parse_constant=_refused_constant, parse_float=Decimal)
 
 scan: Callable[[str, int], tuple[object, int]] = _EXACT.scan_once  # type: ignore[attr-defined]  # what `raw_decode` itself calls
-"""`parse_prefix` for many texts: quicker, and raises whatever the parser does."""
+"""As `parse_prefix`, but quicker, for many texts; raises the parser's own errors."""
 
 
 def _upper_case_hex(escape: re.Match[str]) -> str:

@@ -1,9 +1,9 @@
 r"""Java's regular expressions, translated to those of the library `regex`.
 
-Corresponds to `java.util.regex.Pattern`, whose syntax configurations use. The library has sets of
+Corresponds to `java.util.regex.Pattern`, whose syntax configurations use. The library has nested
 sets, intersections, possessive quantifiers and Unicode's properties as Java has them. This module
-translates what means something else in Java: `\d`, `\w` and `\s` are ASCII; `.`, `^` and `$` know
-more line ends; case is ignored among ASCII letters unless the flag `u` is set. An expression
+translates elements with another meaning in Java: `\d`, `\w` and `\s` are ASCII; `.`, `^` and `$`
+know more line ends; case is ignored among ASCII letters unless the flag `u` is set. An expression
 without a counterpart (the flag `U`, some `javaXxx` properties) is refused (`re.error`).
 """
 
@@ -30,7 +30,7 @@ _HIGHEST_CODE = 0x10FFFF
 
 
 class PatternText:
-    """Text with a position that only moves forward."""
+    """A pattern's text with a position that only moves forward."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
@@ -40,7 +40,7 @@ class PatternText:
         return self._position >= len(self.pattern)
 
     def peek(self, ahead: int = 0) -> str:
-        """Return the character there, empty at the end."""
+        """Return the character at the position plus `ahead`, empty at the end."""
         position = self._position + ahead
         return self.pattern[position] if position < len(self.pattern) else ""
 
@@ -53,28 +53,28 @@ class PatternText:
         return char
 
     def take(self, expected: re.Pattern[str]) -> re.Match[str] | None:
-        """Consume what the expression matches here."""
+        """Consume the text that the expression matches at the position; None without a match."""
         match = expected.match(self.pattern, self._position)
         if match is not None:
             self._position = match.end()
         return match
 
     def take_text(self, expected: str) -> bool:
-        """Consume the expected text if it is here."""
+        """Consume the expected text if it is at the position; return whether it was."""
         found = self.pattern.startswith(expected, self._position)
         if found:
             self._position += len(expected)
         return found
 
     def quoted(self) -> str:
-        r"""Consume up to `\E`, or to the end, and return what stands before."""
+        r"""Consume up to `\E`, or to the end; return the text before it."""
         end = self.pattern.find("\\E", self._position)
         text = self.pattern[self._position : end if end >= 0 else len(self.pattern)]
         self._position += len(text) + (2 if end >= 0 else 0)
         return text
 
     def escaped_character(self) -> str:
-        """Consume an escape and return the one character it stands for; re.error if it does not."""
+        """Consume an escape and return the character that it means; re.error if it means none."""
         self.take_text("\\")
         if (match := self.take(_HEXADECIMAL)) is not None:
             code = int(match[1] or match[2] or match[3], 16)
@@ -172,7 +172,7 @@ _MAXIMUM_CACHED = 256
 
 @lru_cache(_MAXIMUM_CACHED)
 def compile_java_regex(pattern: str) -> regex.Pattern[str]:
-    """Return a pattern of the same meaning; re.error for what is wrong or has none."""
+    """Return a pattern of the same meaning; re.error for a fault or without a counterpart."""
     # Most workers never need the library, which takes 11 MiB.
     import regex
 
@@ -199,7 +199,7 @@ def translated(pattern: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Flags:
-    """Flags in force at one place; all but `i` together with `u` are spelled out."""
+    """Flags in force at one place; all but `i` and `u` together are written out."""
 
     i: bool = False
     u: bool = False
@@ -210,7 +210,7 @@ class _Flags:
 
     @property
     def any_case(self) -> bool:
-        """Whether the library is to ignore case, of all letters."""
+        """Whether the library's flag has to ignore the case of all letters."""
         return self.i and self.u
 
     @property
@@ -220,7 +220,7 @@ class _Flags:
 
 
 class _Translator:
-    """Reads one pattern from left to right."""
+    """Translator of one pattern, from left to right."""
 
     def __init__(self, pattern: str) -> None:
         self._text = PatternText(pattern)
@@ -300,7 +300,7 @@ class _Translator:
         return r"(?=\n?\Z)" if flags.d else _AT_END
 
     def _open(self) -> None:
-        """Translate the start of a group, or flags for the rest of this one."""
+        """Translate the start of a group, or flags for the rest of the present group."""
         flags = self._text.take(_FLAGS)
         if flags is not None:
             on = flags[1]
@@ -388,7 +388,7 @@ class _Translator:
         return known or rf"\p{{{name}}}"
 
     def _set(self) -> str:
-        """Translate a set, from its opening bracket on."""
+        """Translate a set, starting at its opening bracket."""
         self._text.take_text("[")
         negated = self._text.take_text("^")
         operands = [""]
@@ -439,7 +439,7 @@ class _Translator:
 
 
 def _escaped(char: str) -> str:
-    """Return the character so that it stands for itself, inside and outside of sets."""
+    """Return the character escaped, so that it means itself inside and outside of sets."""
     if char.isalnum() or char == "_":
         return char
     return f"\\U{ord(char):08x}" if not char.isascii() or char.isspace() else f"\\{char}"

@@ -1,12 +1,12 @@
 """Offsets of connectors as clients see and change them (KIP-875), and the texts of answers.
 
 Kafka: ConnectorOffset, ConnectorOffsets, SinkUtils, `Worker.modifyConnectorOffsets`, and the part
-of OffsetUtils and OffsetStorageReaderImpl that they need. A source's partitions and offsets are
-flat JSON objects of the connector's own; a sink's are topic partitions and positions in them. Over
-REST Apache's lenient rules hold: of entries for one partition the last counts, unknown partitions
-are accepted, extra members of a sink's entries are ignored.
+of OffsetUtils and OffsetStorageReaderImpl that they need. A source connector defines its partitions
+and offsets, which are flat JSON objects; a sink's are topic partitions and positions in them. Over
+REST Apache's lenient rules hold: of several entries for one partition the last counts, unknown
+partitions are accepted, extra members of a sink's entries are ignored.
 
-Very many offsets stay text and raw entries, with one of them at a time made an object (`PATCH
+Very many offsets stay text and raw entries, and are made objects one at a time (`PATCH
 /connectors/{c}/offsets`, and the offsets that a source connector checks): 100,000 pairs of maps
 take ten times the memory of their bytes.
 """
@@ -38,19 +38,19 @@ from pyconnect_agent.core.offsets.source import (
 from pyconnect_api import DataException, TopicPartition
 
 OffsetPair = tuple[Partition | None, Partition | None]
-"""Partition and offset; offset None: there shall be none."""
+"""Partition and offset; offset None: the partition's offset is to be removed."""
 
 _BEGIN = re.compile(r'[ \t\n\r]*\{[ \t\n\r]*"offsets"[ \t\n\r]*:[ \t\n\r]*\[[ \t\n\r]*')
 _SEPARATOR = re.compile(r"[ \t\n\r]*,[ \t\n\r]*")
 ITEM_CHARACTERS = 1 << 22
-"""More than any record of Kafka's topics for Connect has."""
+"""Larger than any record of Kafka Connect's topics."""
 _END = re.compile(r"[ \t\n\r]*\][ \t\n\r]*\}[ \t\n\r]*")
 
 
 def each_entry(text: str, decoder: json.JSONDecoder) -> Iterator[Any]:
     """Yield the entries of `{"offsets": […]}`.
 
-    Raises ValueError for any other document, maybe after entries have been yielded.
+    Raises ValueError for any other document, possibly after some entries.
     """
     begin = _BEGIN.match(text)
     if begin is None:
@@ -64,17 +64,17 @@ def each_entry(text: str, decoder: json.JSONDecoder) -> Iterator[Any]:
 
 
 def each_item(text: str, position: int, decoder: json.JSONDecoder) -> Generator[Any, None, int]:
-    """Yield the items of a list from its first one at `position`; return the end of the last.
+    """Yield the items of a list, the first of which is at `position`; return the end of the last.
 
     Raises ValueError for text that is not JSON, and for an item of more than `ITEM_CHARACTERS`.
     """
-    # The decoder does not let other threads run, so it gets no more than one item's text.
+    # The decoder blocks all other threads, so it gets no more than one item's text.
     begin = position
     window = text[begin : begin + ITEM_CHARACTERS]
     while True:
         try:
             item, end = decoder.raw_decode(window, position - begin)
-            # A number may go on behind the window.
+            # A number may continue behind the window.
             is_cut = end == len(window) and begin + end < len(text)
         except ValueError:
             is_cut = begin + len(window) < len(text)
@@ -93,7 +93,7 @@ def each_item(text: str, position: int, decoder: json.JSONDecoder) -> Generator[
 
 
 class StoredPairs(Sequence[OffsetPair]):
-    """Raw entries of a connector as the pairs that it reads; each is made when it is asked for."""
+    """A connector's raw entries as a sequence of pairs; each pair is made on access."""
 
     def __init__(self, entries: Iterable[tuple[bytes, bytes | None]]) -> None:
         self._entries = tuple(entries)
@@ -120,7 +120,7 @@ class StoredPairs(Sequence[OffsetPair]):
 
 
 def forgotten_pairs(keys: Iterable[bytes]) -> StoredPairs:
-    """Return every partition once, without an offset; `keys` are readable."""
+    """Return every partition once, with offset None; all `keys` are readable."""
     unique: dict[bytes, bytes] = {}
     for key in keys:
         parsed = parse_key(key)
@@ -138,7 +138,7 @@ OFFSET_KEY = "kafka_offset"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorOffset:
-    """`offset` None: the offset was removed, or is to be removed."""
+    """A partition and its offset. None: the offset was removed, or is to be removed."""
 
     partition: JsonObject | None
     offset: JsonObject | None
@@ -181,7 +181,7 @@ def source_offsets(
 def each_source_offset(
     stores: Sequence[Mapping[bytes, bytes]], unreadable: Callable[[bytes], object]
 ) -> Iterator[ConnectorOffset]:
-    """Do as `source_offsets`, the last first and one at a time: there may be very many.
+    """Yield the offsets of `source_offsets` from the last to the first: there may be very many.
 
     An entry of an earlier one of `stores` hides entries of later ones with a key of equal meaning.
     """
@@ -212,7 +212,7 @@ _MASK = 0xFFFFFFFF
 
 
 def in_hash_order(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entries as a HashMap has them that got them in their present order."""
+    """Return the entries in the order of a Java HashMap into which they are put in this order."""
     if len(values) < 2:
         return dict(values)
     capacity = _CAPACITY
@@ -238,11 +238,11 @@ _DECODER = json.JSONDecoder()
 _INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})", re.ASCII)
 _INT, _LONG = 1 << 31, 1 << 63
 _PLAIN = frozenset({str, bool, type(None)})
-"""Types that come back as they are."""
+"""Types whose values are returned unchanged."""
 
 
 class ChangeStage(Enum):
-    """A stage in the change of a connector's offsets; it names the next wait."""
+    """A stage in the change of a connector's offsets, named for the wait that follows."""
 
     READING = auto()
     CALLING = auto()
@@ -258,7 +258,7 @@ def must_be_stopped(connector: str) -> str:
 
 
 def success_text(*, is_reset: bool, complete: bool) -> str:
-    """`complete`: the connector said that nothing is left to do outside of Kafka Connect."""
+    """Return the text of a success; `complete`: nothing is left to do outside of Kafka Connect."""
     done = "reset" if is_reset else "altered"
     if complete:
         return f"The offsets for this connector have been {done} successfully"
@@ -270,7 +270,7 @@ def success_text(*, is_reset: bool, complete: bool) -> str:
 
 
 def timed_out_text(connector: str, kind: str, stage: ChangeStage) -> str:
-    """`kind`: source or sink."""
+    """Return the text of a timeout; `kind`: source or sink."""
     match stage:
         case ChangeStage.READING if kind == "sink":
             return (
@@ -302,7 +302,7 @@ def unsupported_text(connector: str) -> str:
 
 
 def zombie_text(connector: str, verb: str) -> str:
-    """`verb`: alter or reset; members of the group keep its offsets from being changed."""
+    """Return the error text for zombie tasks that still use the group; `verb`: alter or reset."""
     return (
         f"Failed to {verb} consumer group offsets for connector {connector} either because its"
         " tasks haven't stopped completely yet or the connector was resumed before the request to"
@@ -313,7 +313,7 @@ def zombie_text(connector: str, verb: str) -> str:
 
 
 def read_pairs(text: bytes) -> Iterator[OffsetPair]:
-    """Yield the pairs of a request whose JSON `text` is known to be bound without errors."""
+    """Yield the pairs of a request's JSON `text`, which has been checked."""
     document = text.decode()
     plain = _BEGIN.match(document)
     for entry in each_entry(document, _DECODER) if plain else json.loads(document)["offsets"]:
@@ -321,9 +321,9 @@ def read_pairs(text: bytes) -> Iterator[OffsetPair]:
 
 
 def sink_offsets_asked(pairs: Iterable[OffsetPair]) -> dict[TopicPartition, int | None]:
-    """Return the positions asked for, None where there shall be none. Raises BadRequestError."""
+    """Return the wanted positions, None for an offset to remove. Raises BadRequestError."""
     asked: dict[TopicPartition, int | None] = {}
-    # As in Java 1, 1.0, "1" and true are four partitions; of pairs of one the last counts.
+    # As in Java 1, 1.0, "1" and true are four partitions. The last pair of a partition counts.
     last = {content_of(partition): (partition, offset) for partition, offset in pairs}
     for partition, offset in last.values():
         if partition is None:
@@ -335,11 +335,11 @@ def sink_offsets_asked(pairs: Iterable[OffsetPair]) -> dict[TopicPartition, int 
 
 
 def source_entries_asked(connector: str, pairs: Iterable[OffsetPair]) -> dict[bytes, bytes | None]:
-    """Return the raw entries of the pairs, of those of one partition the last.
+    """Return the raw entries of the pairs; of several pairs for one partition the last counts.
 
     As in Java 1, 1.0, "1" and true are four partitions. Integers are 64-bit, other numbers
-    floats. Members are in the order of Java's HashMap: a Java worker writes new partitions so, and
-    most Java plugins look for them so. Raises DataException for other values than primitive ones.
+    floats. Members are in the order of Java's HashMap, in which a Java worker writes new partitions
+    and most Java plugins look for them. Raises DataException for values that are not primitive.
     """
     last: dict[bytes, tuple[bytes, bytes | None]] = {}
     for partition, offset in pairs:
@@ -386,9 +386,9 @@ def _position(offset: JsonObject) -> int:
 
 
 def _integer(value: object, limit: int) -> int | None:
-    """Read a number or its text as Java's parseInt and parseLong do; None when they would not."""
+    """Read a number or its text as Java's parseInt and parseLong do; None if they would raise."""
     found = _INTEGER.fullmatch(_java_text(value))
-    # Without the zeros in front: Python refuses texts of more than 4,300 digits.
+    # Without leading zeros: Python refuses texts of more than 4,300 digits.
     if found is None or not -limit <= (number := int(found[1] + found[2])) < limit:
         return None
     return number
@@ -430,7 +430,7 @@ def _normalized(values: JsonObject | None) -> JsonObject | None:
         raise DataException(
             f"Offsets may only contain primitive types as values, but field {name} contains {found}"
         )
-    # Infinite numbers are written as strings, and so they come back as strings.
+    # Infinite numbers are stored as strings, so a reader gets strings.
     return {
         name: _java_text(value) if isinstance(value, float) and math.isinf(value) else value
         for name, value in values.items()

@@ -1,6 +1,6 @@
 """Offsets of a sink task: consumed, accepted, committed (Kafka: WorkerSinkTask's three maps).
 
-Every offset is the one after a record, as a group commits it. One owner, the task's thread.
+Every offset is that of the next record, as a group commits it. One owner, the task's thread.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Offsets = dict[TopicPartition, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validated:
-    """Offsets to commit, and what `pre_commit` returned in vain: partition and reason."""
+    """Offsets to commit, and the refused ones of `pre_commit`: partition, offset and reason."""
 
     offsets: Offsets
     refused: tuple[tuple[TopicPartition, int, str], ...] = ()
@@ -23,19 +23,19 @@ class Validated:
 
 @dataclass(slots=True)
 class SinkOffsets:
-    """`consumed` is of the batches not yet accepted by `put`, `current` of all that were."""
+    """Offsets of a task: `consumed` of batches before `put` accepts them, `current` after."""
 
     consumed: Offsets = field(default_factory=dict)
     current: Offsets = field(default_factory=dict)
     committed: Offsets = field(default_factory=dict)
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Start partitions at their positions; each counts as committed and as current."""
+        """Start partitions at their positions, which count as committed and as current."""
         self.committed.update(positions)
         self.current.update(positions)
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
-        """Drop everything about partitions that are gone.
+        """Drop everything about revoked or lost partitions.
 
         Kafka keeps revoked ones in two of its maps, from where a stale offset can come back.
         """
@@ -45,33 +45,33 @@ class SinkOffsets:
             self.committed.pop(partition, None)
 
     def accept(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """The task took what was consumed before these offsets."""
+        """Note that the task has accepted all records before these offsets."""
         self.current.update(offsets)
         for partition, offset in offsets.items():
             if self.consumed.get(partition) == offset:
                 del self.consumed[partition]
 
     def rewind(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Continue elsewhere: at the offsets that a task asked for, or at the last commit."""
+        """Continue at other offsets: those that a task asked for, or the last commit."""
         self.committed.update(offsets)
         self.current.update(offsets)
         for partition in offsets:
             self.consumed.pop(partition, None)
 
     def uncommitted(self) -> int:
-        """Records that were consumed and whose offsets are not committed; never negative."""
+        """Return the number of consumed records without committed offsets; never negative."""
         return sum(
             max(0, self.consumed.get(partition, current) - self.committed.get(partition, current))
             for partition, current in tuple(self.current.items())
         )
 
     def offered(self, partitions: Collection[TopicPartition]) -> Offsets:
-        """The offsets that `pre_commit` gets for these partitions."""
+        """Return the offsets that `pre_commit` gets for these partitions."""
         wanted = set(partitions)
         return {p: offset for p, offset in self.current.items() if p in wanted}
 
     def base(self, offered: Mapping[TopicPartition, int]) -> Offsets:
-        """The last commit of the offered partitions."""
+        """Return the last commit of the offered partitions."""
         return {p: offset for p, offset in self.committed.items() if p in offered}
 
 
@@ -82,7 +82,7 @@ def validate(
     provided: Mapping[TopicPartition, int],
     assignment: Collection[TopicPartition],
 ) -> Validated:
-    """Take from `provided` the offsets that may be committed; the rest stays at `base`.
+    """Return the committable offsets of `provided`; other partitions stay at `base`.
 
     An offset below the last commit is allowed, one beyond the offered offsets is not.
     """

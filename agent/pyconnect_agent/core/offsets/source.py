@@ -9,10 +9,10 @@ the key that is in use (`internal_topics/offsetlog.py`).
 
 Threads: none of its own; the owner locks.
 
-The topic (KIP-618): Kafka's `Worker.offsetStoreFor…` and `sameOffsetTopicAsWorker`. Unlike there,
-one topic name on two spellings of the same brokers is one topic. Kafka Connect takes them for two
-and copies offsets into the topic outside the transaction, where they outlive an aborted one. Only
-the ids of both clusters show that they are one.
+The topic (KIP-618): Kafka's `Worker.offsetStoreFor…` and `sameOffsetTopicAsWorker`. In contrast to
+them, one topic name on two spellings of the same brokers is one topic. Kafka Connect takes it for
+two topics and copies offsets into the topic outside the transaction, where they outlive an aborted
+one. Only the ids of both clusters show that the clusters are one.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ SourceEntries = dict[bytes, bytes | None]
 
 
 class OffsetWriter:
-    """Holds offsets until a flush of them succeeded.
+    """The holder of offsets until a flush of them has succeeded.
 
-    A failed flush puts its offsets back under those that came meanwhile.
+    Offsets of a failed flush are written again, unless newer ones have come meanwhile.
     """
 
     def __init__(self, connector: str) -> None:
         self._connector = connector
-        # Key and offset by the bytes that are the same for equal partitions.
+        # Key and offset by the sorted key, which is the same for equal partitions.
         self._waiting: dict[bytes, tuple[bytes, Mapping[str, object] | None]] = {}
         self._flushing: dict[bytes, tuple[bytes, Mapping[str, object] | None]] | None = None
 
     def put(self, offsets: Iterable[PartitionOffset]) -> None:
-        """Remember newer offsets. Raises DataException for a partition that has no bytes."""
+        """Remember newer offsets. Raises DataException for a partition that is not serializable."""
         for partition, offset in offsets:
             key = partition_key(self._connector, partition)
             self._waiting[sorted_key(self._connector, partition)] = (key, offset)
 
     def begin_flush(self) -> SourceEntries:
-        """Return the entries to write; empty when there are none, and no flush began.
+        """Begin a flush and return its entries; without entries no flush begins.
 
-        Raises DataException for an offset that has no bytes: no flush began then.
+        Raises DataException, and begins no flush, for an offset that cannot be serialized.
         """
         entries = {key: offset_value(offset) for key, offset in self._waiting.values()}
         if entries:
@@ -59,18 +59,18 @@ class OffsetWriter:
         return entries
 
     def end_flush(self) -> None:
-        """The entries are durable."""
+        """End the flush: its entries are durable."""
         self._flushing = None
 
     def cancel_flush(self) -> None:
-        """The entries may not be durable: write them again, unless there are newer ones."""
+        """Take back the entries, which may not be durable; newer offsets of a partition win."""
         if self._flushing is not None:
             self._waiting = {**self._flushing, **self._waiting}
             self._flushing = None
 
 
 def partition_key(connector: str, partition: Mapping[str, object] | None) -> bytes:
-    """Return the bytes, members in the order of `partition`. Raises DataException."""
+    """Return the key's bytes, with members in the order of `partition`. Raises DataException."""
     if partition is None:
         return json_text.dumps([connector, None])
     check_offset_map(partition)
@@ -94,7 +94,7 @@ def offset_value(offset: Mapping[str, object] | None) -> bytes | None:
 
 
 def parse_offset(value: bytes | None) -> Mapping[str, object] | None:
-    """Read an offset's bytes. Raises DataException when they are no JSON object."""
+    """Read an offset's bytes. Raises DataException if they are not a JSON object."""
     if value is None:
         return None
     try:
@@ -122,10 +122,10 @@ def check_offset_map(offset: object) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnTopic:
-    """An offsets topic of a connector's own.
+    """A connector's own offsets topic.
 
-    `is_workers_name`: it is another topic than the worker's only if the connector's producer
-    reaches another cluster.
+    `is_workers_name`: the topic has the name of the worker's; it is another one only if the
+    connector's producer reaches another cluster.
     """
 
     name: str
@@ -133,9 +133,9 @@ class OwnTopic:
 
 
 def own_topic(worker: WorkerConfig, connector_config: Mapping[str, str | None]) -> OwnTopic | None:
-    """Return the topic that offsets go to, None when the worker's own store keeps them.
+    """Return the topic for a connector's offsets, None for the worker's own store.
 
-    With raw values of `connector_config` the answer may be a topic where it should be None.
+    If values of `connector_config` are unresolved, the result may be a topic instead of None.
     """
     if not isinstance(worker, DistributedConfig):
         return None

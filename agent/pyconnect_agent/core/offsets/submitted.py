@@ -19,7 +19,7 @@ Offset = Mapping[str, object]
 
 
 def canonical_partition(partition: Partition | None) -> Hashable:
-    """Return a value that is equal for equal partitions whatever the order of their members.
+    """Return a value that is equal for equal partitions, in any order of their members.
 
     As in Java, 1, 1.0 and True are different values.
     """
@@ -53,14 +53,14 @@ class _Queue:
     def __init__(self, partition: Partition | None) -> None:
         self.records: deque[SubmittedRecord | SubmittedRun] = deque()
         self.original = partition
-        # A copy, since a connector may go on using its dict.
+        # A copy, since a connector may change its dict later.
         self.partition = None if partition is None else dict(partition)
         self.only_text = partition is None or all(
             value.__class__ is str for value in partition.values()
         )
 
     def forget(self, record: SubmittedRecord | SubmittedRun) -> bool:
-        """Take it out, mostly from the end; False when it is not (any more) here."""
+        """Remove a record, mostly the last one; return whether it was here."""
         records = self.records
         if records and records[-1] is record:
             records.pop()
@@ -71,7 +71,7 @@ class _Queue:
         return True
 
     def take_acknowledged(self) -> tuple[int, Offset | None, int]:
-        """Remove the acknowledged prefix; return its length, and its last offset and timestamp."""
+        """Remove the acknowledged prefix; return its length, last offset and last timestamp."""
         records, count, offset, timestamp = self.records, 0, None, 0
         while records and records[0].acked:
             first = records.popleft()
@@ -81,7 +81,7 @@ class _Queue:
 
 
 class SubmittedRecord:
-    """A record handed to the producer. `offset` must not be changed by the connector."""
+    """A record passed to the producer. The connector must not change `offset`."""
 
     __slots__ = ("_queue", "acked", "offset", "timestamp")
 
@@ -94,18 +94,18 @@ class SubmittedRecord:
         self.acked = False
 
     def ack(self) -> None:
-        """Say that the offset may be committed. Idempotent; any thread."""
+        """Allow the commit of the offset. Idempotent; any thread."""
         self.acked = True
 
     def drop(self) -> bool:
-        """Forget a record that the producer refused; False when it is not (any more) known."""
+        """Forget a record that the producer refused; return whether it was still known."""
         return self._queue.forget(self)
 
 
 class SubmittedRun:
     """Records of one source partition that are committed together.
 
-    `offset` and `timestamp` (ms, 0 without one) are the last one's.
+    `offset` and `timestamp` (ms, 0 without one) are those of the last record.
     """
 
     __slots__ = ("_acknowledged", "_queue", "acknowledge", "offset", "size", "timestamp")
@@ -117,14 +117,14 @@ class SubmittedRun:
         self.size = size
         self._acknowledged: list[None] = []
         self.acknowledge: Callable[[None], None] = self._acknowledged.append
-        """To be called once for each record, with None, by any thread: no call gets lost."""
+        """Called with None once for each record, by any thread; no call gets lost."""
 
     @property
     def acked(self) -> bool:
         return len(self._acknowledged) >= self.size
 
     def cut(self, offset: Offset | None, size: int) -> None:
-        """Keep only the first records, as the producer refused the next one."""
+        """Keep only the first records, because the producer refused the next one."""
         self.offset, self.size = offset, size
         if not size:
             self._queue.forget(self)
@@ -134,7 +134,7 @@ class SubmittedRun:
 class CommittableOffsets:
     """Offsets that can be committed, and the number of records pending behind them.
 
-    `offsets`: canonical partition -> (partition, offset). `timestamp`: the latest of their records'
+    `offsets`: canonical partition -> (partition, offset). `timestamp`: the latest of all records
     in ms, 0 without one.
     """
 
@@ -147,7 +147,7 @@ class CommittableOffsets:
         return not (self.committable_count or self.uncommittable_count or self.offsets)
 
     def updated_with(self, newer: CommittableOffsets) -> CommittableOffsets:
-        """Combine with a later result: its offsets win, counts add, its pending part is kept."""
+        """Combine with a later result, whose offsets and pending count win; other counts add."""
         return CommittableOffsets(
             offsets={**self.offsets, **newer.offsets},
             committable_count=self.committable_count + newer.committable_count,
@@ -157,12 +157,12 @@ class CommittableOffsets:
 
 
 class SubmittedRecords:
-    """One queue per source partition that has records neither committed nor dropped."""
+    """One queue for each source partition with records that are neither committed nor dropped."""
 
     def __init__(self) -> None:
         self._queues: dict[Hashable, _Queue] = {}
-        # Sources mostly send runs of one partition, and often the same dict: comparing with the
-        # last one costs a tenth of making a key.
+        # Most sources send runs of records of one partition, often with the same dict: to compare
+        # with the last one costs a tenth of making a key.
         self._last: _Queue | None = None
 
     def submit(
@@ -177,7 +177,7 @@ class SubmittedRecords:
     def submit_run(
         self, partition: Partition | None, offset: Offset | None, size: int, timestamp: int = 0
     ) -> SubmittedRun:
-        """Append records that are about to be sent, `offset` being that of the last of them."""
+        """Append records that are about to be sent; `offset` is that of the last of them."""
         queue = self._queue_of(partition)
         run = SubmittedRun(queue, offset, size, timestamp)
         queue.records.append(run)
@@ -188,14 +188,14 @@ class SubmittedRecords:
         if (
             queue is None
             or partition != queue.partition
-            # Equal is not enough where 1 == True.
+            # Equality is not enough, because 1 == True.
             or not (queue.only_text or partition is queue.original)
         ):
             queue = self._last = self._queue(partition)
         return queue
 
     def committable_offsets(self) -> CommittableOffsets:
-        """Take every acknowledged prefix."""
+        """Remove and return every acknowledged prefix."""
         offsets: dict[Hashable, tuple[Partition | None, Offset | None]] = {}
         committable = uncommittable = latest = 0
         for canonical, queue in self._queues.items():

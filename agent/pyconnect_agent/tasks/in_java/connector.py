@@ -1,7 +1,7 @@
 """A connector in a Java process.
 
-For an instance that runs, or that is asked about new offsets; questions about settings are those of
-`plugins.class_source`.
+The module is for an instance that runs, or that gets a question about new offsets;
+`plugins.class_source` answers questions about settings.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pyconnect_api import (
 
 
 class JavaConnector(Connector):
-    """The common part; `facts`: the Java process's answer to its job."""
+    """The common part of both kinds; `facts`: the Java process's answer to its job."""
 
     def __init__(self, link: JavaLink, facts: Mapping[str, Any]) -> None:
         self._link = link
@@ -47,7 +47,7 @@ class JavaConnector(Connector):
 
     def initialize(self, context: ConnectorContext) -> None:
         super().initialize(context)
-        # Without a request for task configs no call would find the failure.
+        # Without a request for task configs, no later call would find the failure.
         self._link.on_end = self._fail
         self._link.call("initialize")
 
@@ -76,7 +76,7 @@ class JavaConnector(Connector):
         return version
 
     def _fail(self) -> None:
-        with suppress(ConnectException):  # it has been shut down
+        with suppress(ConnectException):  # the link has been shut down
             self.context.raise_error(self._link.ended())
 
     def _task_class(self, base: type) -> type:
@@ -115,7 +115,7 @@ def java_connector(
     control: Control,
     config: Mapping[str, str],
 ) -> JavaSourceConnector | JavaSinkConnector:
-    """Start a connector's Java process. Raises what the constructor throws."""
+    """Start a connector's Java process. Raises the exceptions of the constructor."""
     answers: dict[str, Answer] = {}
     link = start_link(worker, control, config, answers, quick=True)
     job = {

@@ -1,6 +1,6 @@
 """The Java process that belongs to this process: its start, its job, the tasks that run in it.
 
-Names of classes are looked up here: the Java process gets full names and class paths.
+This process looks up names of classes: the Java process gets full names and class paths.
 
 MBeans are read as metrics (Java's own way to them is a port for each process), under the names that
 Prometheus' JMX exporter gives without rules: the domain, the value of the name's first key, the
@@ -61,11 +61,11 @@ from pyconnect_clients.connect_names import DEAD_LETTER_TOPIC
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_]+")
 _RESERVED = frozenset({"connector", "task"})
-"""Labels of all metrics of a task."""
+"""The labels that all metrics of a task have."""
 
 
 def mbean_metrics(values: Sequence[Sequence[Any]]) -> tuple[Metric, ...]:
-    """`values`: see `MBeans.java`. The metrics lack connector and task."""
+    """Return the metrics of `values` (see `MBeans.java`), without labels of connector and task."""
     metrics: list[Metric] = []
     for domain, keys, attribute, labels, number in values:
         (_, kind), *others = keys.items()
@@ -92,12 +92,12 @@ def _label(key: str) -> str:
 
 
 def java_class_of(worker: WorkerView, config: Mapping[str, str]) -> JavaClass | None:
-    """Return the class of a Java connector's config, None for a Python connector's."""
+    """Return the Java class that a config names as its connector, None for a Python connector."""
     name, version = config.get("connector.class", ""), config.get("connector.plugin.version")
     try:
         return java_connector(worker.catalog, name, version)
     except PluginNotFoundError:
-        # A Python class that is not listed, or none at all.
+        # The name is that of a Python class that is not listed, or not that of a class.
         return None
 
 
@@ -109,9 +109,10 @@ def start_link(
     *,
     quick: bool = False,
 ) -> JavaLink:
-    """Start the Java process of a connector or task; its process's main thread has to do that.
+    """Start the Java process of a connector or task, or connect to the one that it shares.
 
-    Or connect to the one that it shares with others, as agent.java.isolation says.
+    `agent.java.isolation` decides between the two. The main thread of the connector's or task's
+    process has to call this.
     """
     keys = worker.config.agent_keys.of_connector(config)
     originals, installation = worker.config.originals, worker.java_installation(config)
@@ -135,18 +136,18 @@ def start_link(
     link = JavaLink(process, answers)
     control.describe_stacks = lambda: f"{describe_threads()}\n{link.stacks()}"
     if isolation != OF_LOCATION:
-        # Those of a process of several connectors belong to none of them.
+        # The MBeans of a process of several connectors belong to none of them.
         control.mbeans = lambda: mbean_metrics(link.mbeans())
     _follow_levels(control, link)
     return link
 
 
 def _follow_levels(control: Control, link: JavaLink) -> None:
-    """Give Java's loggers the levels of this process's, now and whenever one changes."""
+    """Give Java's loggers the levels of this process's loggers, now and whenever one changes."""
     lock = threading.Lock()
 
     def send() -> None:
-        # The latest levels have to be the last that are sent.
+        # The lock makes the latest levels the last that are sent.
         with lock:
             link.set_levels(control.logger_levels())
 
@@ -157,9 +158,9 @@ def _follow_levels(control: Control, link: JavaLink) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """`jars`: those of the connector, or of a Python connector's first class in Java.
+    """A lookup of class names; `jars` hold classes that are in no list of plugins.
 
-    They hold classes that no list has.
+    They are the connector's jars, or those of a Python connector's first class in Java.
     """
 
     worker: WorkerView
@@ -179,8 +180,8 @@ def conversions(
 ) -> tuple[dict[str, Any], list[list[TransformationStage]]]:
     """Return the part of a job about converters and transformations, and the segments in Python.
 
-    Raises ConfigException. `jars`: the connector's, where classes are that no list has. `alone`: a
-    segment has one transformation.
+    `jars` are the connector's, with classes that are in no list. With `alone` each segment has one
+    transformation. Raises ConfigException.
     """
     names = _Names(worker, jars)
     stages: list[dict[str, Any]] = []
@@ -217,7 +218,7 @@ def python_segments(
     job: Mapping[str, Any],
     segments: Sequence[Sequence[TransformationStage]],
 ) -> PythonSegments:
-    """Return the segments of a Java connector; `job` and `segments` are of `conversions`."""
+    """Return the segments of a Java connector; `conversions` returned `job` and `segments`."""
     settings, sampling = ConnectorSettings.parse(config), worker.config.sampling
     in_java = [stage["alias"] for stage in job["transforms"] if "segment" not in stage]
     return PythonSegments(
@@ -234,10 +235,10 @@ def plugins_of_python(
     owner: str,
     alone: bool = False,
 ) -> tuple[TaskPlugins, tuple[Metric, ...]]:
-    """Make the plugins of a Python connector; return what metrics say of those in Java, too.
+    """Make the plugins of a Python connector; return them and the metrics of those in Java.
 
-    Transformations in Java have a Java process. `alone`: see `conversions`. Raises as
-    `TaskPlugins.of`.
+    A Java process is started if transformations need it. `alone`: see `conversions`. Raises the
+    exceptions of `TaskPlugins.of`.
     """
     names = _Names(worker, java_host_jars(worker.catalog, config))
     groups = _groups(worker, config, alone=alone)
@@ -252,7 +253,7 @@ def plugins_of_python(
         raise link.ended()
 
     def end() -> None:
-        # A task that waits for records would not notice.
+        # A task that waits for records would not notice the end of the Java process.
         if not control.stopping:
             long_lived.Thread("java-transformations", fail).start()
 
@@ -281,9 +282,10 @@ def plugins_of_python(
 def _groups(
     worker: WorkerView, config: Mapping[str, str], *, alone: bool
 ) -> list[tuple[bool, list[str]]]:
-    """Return transformations that follow each other in one language, and whether it is the other.
+    """Return groups of neighbouring transformations of one language, each with whether it crosses.
 
-    Raises ConnectException for one without a language. `alone`: see `conversions`.
+    A group crosses when its language is not the connector's. Raises ConnectException for a
+    transformation without a language. `alone`: see `conversions`.
     """
     groups: list[tuple[bool, list[str]]] = []
     for alias in aliases(config, "transforms"):
@@ -326,7 +328,7 @@ TASK_CLASS = "task.class"
 def java_task(
     connector: JavaClass, setup: TaskSetup, control: Control
 ) -> tuple[JavaSourceTask | JavaSinkTask, tuple[Metric, ...]]:
-    """Start a task's Java process; return the task, and what its metrics say of its plugins."""
+    """Start a task's Java process; return the task and the metrics of its plugins."""
     config = setup.connector_config
     task: JavaSourceTask | JavaSinkTask | None = None
     answers: dict[str, Answer] = {}
@@ -366,7 +368,7 @@ def java_task(
 def plugin_metrics(
     connector: JavaClass, facts: Mapping[str, Any], job: Mapping[str, Any]
 ) -> tuple[Metric, ...]:
-    """Return classes and versions of the plugins, as `tasks.plugins` does for Python ones."""
+    """Return the metrics of the plugins' classes and versions, like `tasks.plugins` for Python."""
     texts = {
         "connector-type": "source" if facts["isSource"] else "sink",
         "connector-class": connector.name,

@@ -1,11 +1,12 @@
 """Transformations of one language in the chain of a connector of the other.
 
-A segment is a number of transformations of one language that follow each other. Many records cross
-at once. A failed record is a map like those of a Java process: `stage`, `class`, `retries` and the
-error, which is `raised` here or described by the Java process (`error`).
+A segment is a number of transformations of one language that follow each other. A message between
+the processes has many records. A failed record is a map like those of a Java process: `stage`,
+`class`, `retries` and the error, which this process raised (`raised`) or the Java process describes
+(`error`).
 
-A source in Java: its process has transformed and converted the records. Decided here is whether a
-record that failed is skipped, and whether its topic exists.
+The process of a source in Java has transformed and converted the records. This module decides
+whether a record that failed is skipped, and whether its topic exists.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def compose_converted(*, tolerance: Tolerance, topics: TopicCreation | None) -> 
 
 
 def record_failed(failure: Mapping[str, Any], record: object, tolerance: Tolerance) -> NoReturn:
-    """Deal with a record that failed in the Java process, where it was also repeated.
+    """Apply the tolerance to a record that failed in the Java process, retries included.
 
     Raises RecordSkipped, or ConnectException when failures are not tolerated.
     """
@@ -138,9 +139,9 @@ def _run_of(polled: Sequence[SourceRecord], records: Sequence[SourceRecord]) -> 
 LOG = logging.getLogger(__name__)
 
 PART = 500
-"""Records of one question to the Java process."""
+"""The most records in one question to the Java process."""
 AHEAD = 4
-"""Questions to the Java process before the first is answered."""
+"""The most questions to the Java process before the first is answered."""
 STOP_LOOK_S = 0.5
 
 Outcome: TypeAlias = ConnectRecord | dict[str, Any] | None
@@ -148,7 +149,7 @@ Outcome: TypeAlias = ConnectRecord | dict[str, Any] | None
 
 
 class PythonSegment:
-    """`stop_requested` interrupts the wait before an operation is repeated."""
+    """Transformations in Python; `stop_requested` interrupts the wait before a retry."""
 
     def __init__(
         self,
@@ -203,11 +204,11 @@ def failure_of(operator: object, error: Exception, retries: int = 0) -> dict[str
 
 
 class PythonSegments:
-    """Those of a Java connector's chain, and the counts of its transformations in Java.
+    """The Python segments of a Java connector's chain, and the counts of its Java transformations.
 
-    The Java process asks for many records at once, on the thread that answers its questions. Errors
-    stay here under a number; the Java process reports them with the record, at its place among the
-    others.
+    The Java process asks for many records at once, on the thread that answers its questions. This
+    process keeps errors under a number; the Java process reports the number with the record, at its
+    place among the others.
     """
 
     def __init__(self, segments: Sequence[PythonSegment], java: Sequence[StageCounts]) -> None:
@@ -218,7 +219,7 @@ class PythonSegments:
         self._errors: dict[int, Exception] = {}
 
     def transform(self, payload: bytes) -> bytes:
-        """Answer a question of the Java process."""
+        """Transform the records in a question of the Java process; return the answer."""
         number, records = self._crossing.decode(payload)
         segment = self._segments[number]
         outcomes: list[object] = []
@@ -235,9 +236,9 @@ class PythonSegments:
         )
 
     def take(self, facts: Mapping[str, Any]) -> None:
-        """Take the counts out of the facts of a batch, or of the answer of a put.
+        """Take the counts out of the facts of a batch, or out of the answer to a put.
 
-        The failures among them get the errors that were raised here.
+        The failures in `facts` get the errors that were raised in this process.
         """
         for counts, row in zip(self._java, facts.get("stages", ()), strict=False):
             counts.add(*row)
@@ -246,7 +247,7 @@ class PythonSegments:
                 failure["raised"] = self._errors.pop(failure["python"])
 
     def metrics(self) -> Iterable[Metric]:
-        """Return the numbers of all transformations of the chain; any thread."""
+        """Return the numbers of all transformations of the chain; any thread may call this."""
         in_python = chained.from_iterable(segment.counts for segment in self._segments)
         return chained.from_iterable(counts.metrics() for counts in (*in_python, *self._java))
 
@@ -255,7 +256,7 @@ class PythonSegments:
             for stage in segment.stages:
                 try:
                     stage.close()
-                except Exception:  # plugin code; the others are closed too
+                except Exception:  # plugin code; the other transformations are closed too
                     LOG.exception("a transformation could not be closed")
 
     def _numbered(self, failure: Mapping[str, Any]) -> dict[str, object]:
@@ -292,7 +293,10 @@ class JavaSegment:
         self._stop_requested = stop_requested
 
     def begin(self, records: Sequence[ConnectRecord]) -> Callable[[], Sequence[Outcome]]:
-        """Send the records. Raises ConnectException, as the result does, if the process is gone."""
+        """Send the records; return a function that waits for the outcomes.
+
+        Both raise ConnectException if the process has ended.
+        """
         refused: dict[int, dict[str, Any]] = {}
 
         def refuse(place: int, error: Exception) -> None:
@@ -319,20 +323,22 @@ class JavaSegment:
         return outcomes
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
-        """Transform one record. Raises what a transformation threw, after its attempts."""
+        """Transform one record. Raises the exception of a transformation, after its retries."""
         (outcome,) = self.begin([record])()
         if isinstance(outcome, dict):
             raise outcome.get("raised") or java_error(outcome["error"])
         return outcome
 
     def close(self) -> None:
-        """Close the transformations and end the process: the first segment does it for all."""
+        """Close the transformations and end the process; only the first segment does, for all."""
         if not self._number:
             self._link.stop()
 
 
 Segment: TypeAlias = PythonSegment | JavaSegment
-"""Transformations that follow each other; `begin` returns what waits for the outcomes."""
+"""Transformations that follow each other; `begin` returns a function that waits for the
+outcomes.
+"""
 
 
 class MixedChain(Chain):
@@ -346,10 +352,13 @@ class MixedChain(Chain):
         self._segments = segments
         self._tolerance = tolerance
         self._ahead: list[tuple[ConnectRecord, Outcome]] = []
-        """What follows a record that has failed."""
+        """The records behind one that has failed, with their outcomes."""
 
     def run(self, originals: Sequence[Any]) -> tuple[list[Any], Callable[[], Any] | None]:
-        """See `Chain.run`. Records behind one that fails are transformed, but only once."""
+        """Run as `Chain.run` does.
+
+        Records behind one that fails are transformed early, but only once.
+        """
         ahead, self._ahead = self._ahead, []
         if [id(record) for record, _ in ahead] != [id(record) for record in originals]:
             ahead = list(zip(originals, self._outcomes(originals), strict=True))
@@ -386,7 +395,7 @@ class MixedChain(Chain):
         return outcomes
 
     def _steps_of(self, rows: list[Outcome]) -> Iterator[None]:
-        """Put outcomes in the places of records; a step ends when the Java process is asked."""
+        """Replace records in `rows` by their outcomes; yield after asking the Java process."""
         for segment in self._segments:
             asked = [(at, row) for at, row in enumerate(rows) if isinstance(row, ConnectRecord)]
             if not asked:

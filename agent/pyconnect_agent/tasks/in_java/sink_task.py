@@ -46,9 +46,9 @@ from pyconnect_api import (
 
 
 class JavaSinkRecord(ConsumedRecord):
-    """A record that only the Java process looks into.
+    """A record whose content only the Java process reads.
 
-    `number` counts the task's records; 0: the Java process does not have it.
+    `number` counts the task's records; 0 means that the Java process does not have the record.
     """
 
     __slots__ = ("number",)
@@ -59,13 +59,13 @@ class JavaSinkRecord(ConsumedRecord):
 class JavaSinkRecords(SinkRecords):
     """The records of one poll; `first` is the number of its first record, as above.
 
-    `batch` is what the Java process gets, None once it has it.
+    `batch` is the message for the Java process, None once it is sent.
     """
 
     __slots__ = ("batch", "first", "messages")
 
     def __init__(self, run: MessageRun) -> None:
-        # Its own method instead of `_make` would be a cycle, which lives until it is looked for.
+        # A bound `_make` instead of `list` would be a cycle, which lives until a collection.
         super().__init__(run.messages, list)
         self.messages = run.messages
         self.first = 0
@@ -88,7 +88,7 @@ class JavaSinkRecords(SinkRecords):
 
 
 def compose_unconverted(intake: Intake) -> Convert:
-    """Return the conversion that leaves everything to the Java process."""
+    """Return the conversion that leaves converting to the Java process."""
     return compose_with(intake, lambda message, *_: _unconverted(message, 0), JavaSinkRecords)
 
 
@@ -111,11 +111,11 @@ def _unconverted(message: ConsumedMessage, number: int) -> JavaSinkRecord:
 
 
 class JavaSinkTask(SinkTask):
-    """`tolerance` and `put_records`, the most for one put, are set before the task is started.
+    """A sink task in Java; `tolerance` and `put_records`, the most for one put, are set first.
 
-    No put of a frame begins after `longest_ms`: a frame keeps the worker from commits, rebalances
-    and stops. A round ends when the task has not taken a frame, or wants to go on elsewhere:
-    frames of the same round that are under way then are refused.
+    No put of a frame starts after `longest_ms`: a frame delays the worker's commits, rebalances and
+    stops. A round ends when the task has not taken a frame, or wants to go on at other offsets: the
+    Java process then refuses frames of the same round that are under way.
     """
 
     tolerance: Tolerance
@@ -143,7 +143,8 @@ class JavaSinkTask(SinkTask):
         return self._version
 
     def start(self, props: Mapping[str, str]) -> None:
-        # With nothing to consume no call would find it for a long time; a commit is one.
+        # Without records no call would find the end of the process for a long time; a commit finds
+        # it.
         self._link.on_end = self.context.request_commit
         self._call("start", config=dict(props))
 
@@ -158,9 +159,9 @@ class JavaSinkTask(SinkTask):
             raise error
 
     def begin_put(self, records: Sequence[SinkRecord]) -> Callable[[], PutEnd]:
-        """Send the records that the Java process does not have, and which others are still due.
+        """Send the records that the Java process does not have, and the numbers of those it has.
 
-        Returns what waits until the task has taken them, or as many as it does.
+        Returns a function that waits for the end of the puts.
         """
         first = self._next_number
         kept: list[int] = []
@@ -202,7 +203,8 @@ class JavaSinkTask(SinkTask):
     ) -> PutEnd:
         value = self._answer(call)
         if value["stopped"]:
-            # A refused frame ends the round of the frame that has ended it.
+            # Counted from the frame's own round, as frames refused in that round report `stopped`
+            # too.
             self._round = begun_in + 1
         puts = [(size, duration_us / 1000) for size, duration_us in value["puts"]]
         taken = value["taken"] + (kept if puts else 0)
@@ -218,7 +220,7 @@ class JavaSinkTask(SinkTask):
                 return PutEnd(taken=taken, puts=puts, stopped=True, error=exc)
         return PutEnd(
             taken=taken,
-            # The records of the put that has failed, which the Java process keeps.
+            # The Java process keeps the records of the put that has failed.
             due=min(self.put_records + (0 if puts else kept), kept + len(new) - taken)
             if error
             else 0,
@@ -270,7 +272,7 @@ class JavaSinkTask(SinkTask):
             raise java_error(answer["error"])
         return answer["value"]
 
-    # On the thread that answers questions
+    # The methods below run on the thread that answers questions.
 
     def _consumer(self) -> TaskConsumer:
         assert isinstance(self.context, WorkerSinkTaskContext)
@@ -317,7 +319,7 @@ def from_base64(text: str | None) -> bytes | None:
 
 
 def _encoded(messages: Sequence[ConsumedMessage], **columns: Any) -> SinkBatch:
-    # As in `MessageRun`, methods are looked up once.
+    # Methods are looked up once, as in `MessageRun`.
     kind: Any = type(messages[0]) if messages else ConsumedMessage
     return encode_sink(
         keys=list(map(kind.key, messages)),

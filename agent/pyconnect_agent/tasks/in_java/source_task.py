@@ -1,9 +1,10 @@
 """A source task in a Java process.
 
-The Java process polls ahead, two batches at most: it makes one while another is sent. Where a
-commit may mean "all that I have returned so far" to the task (exactly-once, with a `commit` of its
-own) it polls only when it is asked, and the loop waits for the poll, as Kafka's worker does. A
-batch comes in parts: one is sent to Kafka while the Java process converts the next.
+The Java process polls ahead, two batches at most: it makes one while another is sent. With
+exactly-once support a task with a `commit` of its own may understand a commit as "all that I have
+returned so far". The Java process then polls only when it is asked, and the loop waits for the
+poll, as Kafka's worker does. A batch comes in parts: one is sent to Kafka while the Java process
+converts the next.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def read_offsets(
 ) -> list[Mapping[str, object] | None]:
     """Return the offset of each partition in the question, in its order.
 
-    None also stands for an offset that cannot be decoded: the reader leaves it out.
+    None means no offset, or an offset that cannot be decoded: the reader leaves that out.
     """
     partitions = asked["partitions"]
     found = {id(partition): offset for partition, offset in reader.offsets(partitions)}
@@ -50,11 +51,11 @@ AHEAD = 2
 WAIT_S = 0.2
 """How long `poll` waits for a batch that is made ahead; the loop has other things to do too."""
 RESULTS = 500
-"""How many results of records wait at most until they are sent."""
+"""How many results of records wait at most until all are sent to the Java process."""
 
 
 class JavaSourceTask(SourceTask):
-    """`facts`: the Java process's answer to its job."""
+    """A source task in Java; `facts`: the Java process's answer to its job."""
 
     segments: PythonSegments | None = None
 
@@ -83,7 +84,8 @@ class JavaSourceTask(SourceTask):
             self._asked += 1
             self._link.tell(FrameKind.CREDIT)
         try:
-            # Without the wait a commit would reach the task after a poll that it does not cover.
+            # Without the wait a commit would reach the task after a poll that the commit does not
+            # cover.
             received = self._received(timeout_s=None if self._in_turn else WAIT_S)
         except queue.Empty:
             self.is_waiting = True
@@ -98,7 +100,7 @@ class JavaSourceTask(SourceTask):
         try:
             return self._received(timeout_s=None)
         except RetriableException as exc:
-            # What is left of the batch cannot be had again.
+            # The rest of the batch is lost: the Java process cannot return it again.
             raise ConnectException(str(exc)) from exc
 
     def check_process(self) -> None:
@@ -120,7 +122,7 @@ class JavaSourceTask(SourceTask):
     def _received(self, timeout_s: float | None) -> JavaSourceRecords:
         payload = self._link.batches.get(timeout=timeout_s)
         if payload is None:
-            # The next poll finds it too.
+            # The next poll gets None again.
             self._link.batches.put(None)
             raise self._link.ended()
         records = JavaSourceRecords.of(decode_source(payload))
@@ -146,7 +148,7 @@ class JavaSourceTask(SourceTask):
 
 
 class ListeningJavaSourceTask(JavaSourceTask):
-    """A task that overrides `commitRecord`: the Java process keeps its records for that."""
+    """A task that overrides `commitRecord`: the Java process keeps its records for that call."""
 
     def __init__(self, link: JavaLink, facts: Mapping[str, Any], *, exactly_once: bool) -> None:
         super().__init__(link, facts, exactly_once=exactly_once)
@@ -171,7 +173,7 @@ class ListeningJavaSourceTask(JavaSourceTask):
     def commit_number(self, number: int, metadata: RecordMetadata | None) -> None:
         """See `source.loop.NumbersItsRecords`."""
         with self._lock:
-            # Without fields: the record was dropped.
+            # A result without fields means that the record was dropped.
             fields = (
                 ()
                 if metadata is None
@@ -183,7 +185,7 @@ class ListeningJavaSourceTask(JavaSourceTask):
             self._send_results()
 
     def commit(self) -> None:
-        # What an aborted transaction has dropped never has a result.
+        # Records that an aborted transaction has dropped never get a result.
         self._send_results(forget_before=self._first if self._exactly_once else 0)
         super().commit()
 
@@ -200,6 +202,6 @@ class ListeningJavaSourceTask(JavaSourceTask):
                 told: dict[str, object] = {"results": results}
                 if forget_before:
                     told["forgetBefore"] = forget_before
-                # The next poll finds that the process has ended; a callback must not.
+                # The next poll reports the end of the process; a callback must not raise.
                 with suppress(ConnectException):
                     self._link.tell(FrameKind.ACKS, json_bytes(told))

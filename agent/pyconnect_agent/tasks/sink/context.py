@@ -1,6 +1,6 @@
 """The requests of a sink task to the worker (Kafka: WorkerSinkTaskContext).
 
-Written by the task's thread, except `request_commit`, which any thread may call.
+Only the task's thread makes requests, except that any thread may call `request_commit`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LOG = logging.getLogger(__name__)
 
 
 class WorkerSinkTaskContext(SinkTaskContext):
-    """`connector_paused` says whether the whole connector is paused; then nothing is resumed."""
+    """The task's context; while `connector_paused` returns True, no partition is resumed."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class WorkerSinkTaskContext(SinkTaskContext):
         self.is_closing = False
 
     def connect(self, consumer: TaskConsumer) -> None:
-        """Allow calls that need the consumer."""
+        """Keep the consumer, which other calls need."""
         self._consumer = consumer
 
     def configs(self) -> Mapping[str, str]:
@@ -57,7 +57,7 @@ class WorkerSinkTaskContext(SinkTaskContext):
         wanted = target if isinstance(target, Mapping) else {TopicPartition(*target): offset}
         for partition, at in wanted.items():
             if at is not None and at < 0:
-                # librdkafka reads negative ones as the end, the beginning and the last commit.
+                # librdkafka reads negative offsets as the end, the beginning and the last commit.
                 raise ConnectException(f"An offset must not be negative: {at} for {partition}")
         self._offsets.update(wanted)
 
@@ -87,7 +87,7 @@ class WorkerSinkTaskContext(SinkTaskContext):
 
     @property
     def wants_offsets(self) -> bool:
-        """Whether the task wants to go on elsewhere."""
+        """Whether the task has asked to go on at other offsets."""
         return bool(self._offsets)
 
     def take_offsets(self) -> dict[TopicPartition, int]:

@@ -3,12 +3,12 @@
 Kafka: DeadLetterQueueReporter, InternalSinkRecord, WorkerErrantRecordReporter (KIP-610),
 `Worker.sinkTaskReporters`.
 
-A dead letter is the record as it was consumed, optionally with headers that describe what went
-wrong (KIP-298). A thread of its own serves the producer, so that a task may wait for the future of
-a report; `report` may be called from any thread.
+A dead letter is the record as it was consumed, optionally with headers that describe the failure
+(KIP-298). A thread of its own serves the producer, so that a task may wait for the future of a
+report; any thread may call `report`.
 
-Only tasks that have somewhere to report to keep the messages of their records: the original bytes
-stay in memory with them.
+Only tasks with a dead letter queue or an error log keep the messages of their records: the original
+bytes stay in memory with them.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ _TIMESTAMP_TYPES = {TimestampType.CREATE_TIME: 1, TimestampType.LOG_APPEND_TIME:
 
 
 class ConsumedRecord(SinkRecord):
-    """A record that remembers its message, through transformations too."""
+    """A record that keeps its message, through transformations too."""
 
     __slots__ = ("consumed",)
 
     consumed: ConsumedMessage
 
     def new_record(self, *parts: Any, **named: Any) -> Self:
-        """Make it as `SinkRecord` does."""
+        """Return a new record as `SinkRecord` does, with the same message."""
         record = super().new_record(*parts, **named)
         record.consumed = self.consumed
         return record
@@ -128,7 +128,7 @@ def serialized(
 
 
 def consumed_of(record: object) -> ConsumedMessage:
-    """Return the message behind a failure's record: of a record, or the message itself."""
+    """Return the message of a failure's record, which is a sink record or the message itself."""
     if isinstance(record, ConsumedRecord):
         return record.consumed
     message: ConsumedMessage = record  # type: ignore[assignment]  # sinks report nothing else
@@ -145,13 +145,13 @@ def origin_of(record: object) -> tuple[TopicPartition, int]:
 
 
 def place_of(record: object) -> str:
-    """Return topic, partition and offset of a failure's record, nothing of its content."""
+    """Return topic, partition and offset of a failure's record, without its content."""
     (topic, partition), offset = origin_of(record)
     return f"topic '{topic}', partition {partition}, offset {offset}"
 
 
 def describe_consumed(record: object) -> str:
-    """Return what `errors.log.include.messages` adds to a log line; Kafka's text."""
+    """Return the text that `errors.log.include.messages` adds to a log line; Kafka's text."""
     message = consumed_of(record)
     timestamp_type, timestamp = message.timestamp()
     text = (
@@ -167,7 +167,7 @@ def describe_consumed(record: object) -> str:
 LOG = logging.getLogger(__name__)
 
 PARTITIONS = 1
-"""Of a dead letter topic that is created here."""
+"""The number of partitions of a dead letter topic that is created here."""
 
 SERVE_SLICE_S = 0.1
 
@@ -188,7 +188,7 @@ def prepare_topic(admin: Admin, topic: str, *, replication_factor: int, timeout_
 
 
 class DeadLetterQueue:
-    """Implements `tolerance.ErrorReporter`; the topic exists.
+    """The dead letter topic as a `tolerance.ErrorReporter`; the topic exists.
 
     `mask` hides values of config providers in texts.
     """
@@ -247,7 +247,7 @@ class DeadLetterQueue:
         return done
 
     def close(self, timeout_s: float) -> None:
-        """Wait for records that are being sent, then give up the rest."""
+        """Wait for records that are being sent, then drop the rest."""
         self._closing.set()
         self._server.join()
         self._producer.close(timeout_s)
@@ -273,7 +273,7 @@ class DeadLetterQueue:
         produce, value, key = self._producer.produce, message.value(), message.key()
         while True:
             try:
-                # To librdkafka 0 means now: for Kafka's 0 and for a record without a timestamp.
+                # librdkafka reads 0 as now, for Kafka's 0 and for a record without a timestamp.
                 produce(
                     self._topic,
                     value,
@@ -284,7 +284,8 @@ class DeadLetterQueue:
                 )
                 return
             except BufferError:
-                # Back-pressure, as Java's send; the serving thread makes room.
+                # Waiting for room is back-pressure, as in Java's send; the serving thread makes
+                # room.
                 if self._closing.wait(SERVE_SLICE_S):
                     raise
 
@@ -307,11 +308,11 @@ _JAVA_SINK_TASK = "org.apache.kafka.connect.sink.SinkTask"
 
 
 class ErrantRecords(ErrantRecordReporter):
-    """The task's reporter, which the loop asks too.
+    """The task's reporter, which the loop asks for failures too.
 
-    The converters serialize records that the task made itself; None: the task is a Java task, which
-    does that in its process. Commits also wait for dead letters of the worker's own failures: a
-    kill after the commit would lose them.
+    The converters serialize records that the task made itself; None stands for a Java task, which
+    serializes them in its process. Commits also wait for dead letters of the worker's own failures:
+    a kill after the commit would lose them.
     """
 
     def __init__(self, tolerance: Tolerance, converters: Converters | None) -> None:
@@ -325,7 +326,10 @@ class ErrantRecords(ErrantRecordReporter):
         self._first: Failure | None = None
 
     def report(self, record: SinkRecord, error: Exception) -> Future[None]:
-        """Report; see the API. Raises exceptions of converters for a record that the task made."""
+        """Report a record; see the API.
+
+        Raises exceptions of converters for a record that the task made.
+        """
         reported: object = record
         if not isinstance(record, ConsumedRecord):
             converters = self._converters
@@ -339,7 +343,7 @@ class ErrantRecords(ErrantRecordReporter):
         )
         with self._lock:
             if self._first is None:
-                # Before anything is raised: a task that catches the exception must fail too.
+                # Kept before anything is raised: a task that catches the exception must fail too.
                 self._first = failure
         pending = self._tolerance.failed(failure)
         if pending is None:
@@ -350,20 +354,20 @@ class ErrantRecords(ErrantRecordReporter):
         return pending
 
     def raise_failure(self) -> None:
-        """Raise ConnectException when errors are not tolerated and one was reported."""
+        """Raise ConnectException when errors are not tolerated and a failure was reported."""
         failure = self._first
         if failure is not None and not self._tolerance.tolerate_all:
             raise self._tolerance.exceeded(failure) from failure.error
 
     def await_reports(self, partitions: Collection[TopicPartition]) -> None:
-        """Wait until the reports of these partitions are durable, however long that takes.
+        """Wait until the reports of these partitions are durable, without a time limit.
 
-        Raises ConnectException for one that failed.
+        Raises ConnectException for a report that failed.
         """
         for partition, future in self._take(partitions):
             error = future.exception()
             if error is not None:
-                # The task ends of it, and its last commit must not pass the record either.
+                # The failure ends the task, and its last commit must not pass the record either.
                 self._lost[partition] = error
         for partition in partitions:
             if partition in self._lost:
@@ -380,7 +384,7 @@ class ErrantRecords(ErrantRecordReporter):
     def _skipped(self, record: object, pending: Future[None]) -> None:
         """Keep the report of a record that the worker left out.
 
-        As in Kafka one that does not reach the queue is only logged and counted.
+        As in Kafka a report that does not reach the queue is only logged and counted.
         """
         ended: Future[None] = Future()
         self._keep(origin_of(record)[0], ended)
@@ -388,7 +392,7 @@ class ErrantRecords(ErrantRecordReporter):
 
     def _keep(self, partition: TopicPartition, pending: Future[None]) -> None:
         def ended(done: Future[None]) -> None:
-            # The next commit must meet a report that has failed.
+            # A report that has failed stays for the next commit, which raises its error.
             if done.exception() is None:
                 with self._lock:
                     self._unfinished.get(partition, set()).discard(done)
@@ -409,7 +413,7 @@ class ErrantRecords(ErrantRecordReporter):
 
 
 class SinkErrors:
-    """`reports` is None when errors are neither logged nor sent anywhere.
+    """The error handling of a sink task; `reports` is None when errors go nowhere.
 
     Making it creates the dead letter topic. Raises ConfigException, and ConnectException when the
     topic cannot be created.

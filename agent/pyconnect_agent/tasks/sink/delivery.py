@@ -1,9 +1,9 @@
 """The records of a sink task between its consumer and its task, and the commits of their offsets.
 
-The records are a batch that is to be put, and puts that are under way. What a failed put means for
-the task, and when the consumer is paused, is decided by the loop. A task in this process takes a
-batch at once. One in a Java process is sent the records of several puts in one frame, and the next
-frame while it is at one, as each message between the processes costs both of them time.
+The records are a batch that waits for a put, and puts that are under way. The loop decides what a
+failed put means for the task, and when the consumer is paused. A task in this process takes a batch
+at once. A task in a Java process gets the records of several puts in one frame, and the next frame
+while it works on one, as each message between the processes costs both of them time.
 
 Commits are Kafka's WorkerSinkTask.commitOffsets (KIP-275). Everything runs on the task's thread,
 results of asynchronous commits included, except for `SinkDelivery.pending`.
@@ -31,20 +31,20 @@ from pyconnect_api import SinkRecord, SinkRecords, SinkTask, TopicPartition
 LOG = logging.getLogger(__name__)
 
 MOST_PUTS = 10
-"""How many puts a frame may have."""
+"""The most puts of a frame."""
 
 QUICK_MS = 20.0
-"""After a frame whose puts took longer the next one has one put."""
+"""A frame whose puts take longer makes the next frame one put."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutEnd:
     """The end of a batch that a task was given.
 
-    `taken` records at its begin are the task's. The next `due` ones are those of a put that has
-    failed with `error`, and have to be given to it again. The rest was given to no put. `puts`:
-    sizes and milliseconds of those that succeeded. After `stopped` batches that were begun before
-    this end was known are not taken.
+    The task has the first `taken` records. The next `due` records are those of a put that failed
+    with `error`; the task has to get them again. The rest was in no put. `puts`: sizes and
+    milliseconds of the puts that succeeded. With `stopped`, batches begun before this end was known
+    are not taken.
     """
 
     taken: int
@@ -55,7 +55,7 @@ class PutEnd:
 
 
 BeginPut: TypeAlias = Callable[[Sequence[SinkRecord]], Callable[[], PutEnd]]
-"""Starts with a batch, and returns what waits for the end."""
+"""Starts to put a batch, and returns a function that waits for the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +68,10 @@ class Put:
 
 
 def put_at_once(task: SinkTask) -> BeginPut:
-    """Return what puts when it is called."""
+    """Return a function that puts a batch during its call."""
 
     def begin(batch: Sequence[SinkRecord]) -> Callable[[], PutEnd]:
-        # A list is copied: the task may keep what it gets, and change it.
+        # A list is copied, as the task may keep and change it.
         records = batch if isinstance(batch, SinkRecords) else list(batch)
         began_s = time.monotonic()
         try:
@@ -87,7 +87,7 @@ def put_at_once(task: SinkTask) -> BeginPut:
 
 
 class FrameSize:
-    """Records to consume at once: those of one put, or of several if puts are quick."""
+    """The number of records to consume at once: those of one put, or of several quick puts."""
 
     def __init__(self, put_records: int, *, grows: bool) -> None:
         self._put_records = put_records
@@ -96,11 +96,11 @@ class FrameSize:
 
     @property
     def under_way(self) -> int:
-        """Return how many batches may be under way: the end of a slow one is to be seen at once."""
+        """Return how many batches may be under way: one, unless puts are quick."""
         return 2 if self.records > self._put_records else 1
 
     def ended(self, size: int, end: PutEnd) -> None:
-        """Learn from a batch."""
+        """Adapt the size to the end of a batch of `size` records."""
         duration_ms = sum(duration_ms for _, duration_ms in end.puts)
         if end.stopped or duration_ms > QUICK_MS:
             self.records = self._put_records
@@ -109,7 +109,10 @@ class FrameSize:
 
 
 class SinkDelivery:
-    """`offsets` count what the task has taken; `frame` is the size of the next batch."""
+    """The batch and the puts of a task.
+
+    `offsets` counts the records that the task has taken; `frame` is the size of the next batch.
+    """
 
     def __init__(
         self,
@@ -135,7 +138,7 @@ class SinkDelivery:
 
     @property
     def pending(self) -> int:
-        """Records that the task has not taken yet; read by other threads too."""
+        """Number of records that the task has not taken yet; other threads read it too."""
         return len(self._batch) + sum(len(put.batch) for put in tuple(self.puts))
 
     @property
@@ -158,7 +161,7 @@ class SinkDelivery:
         self._metrics.look_at(self._offsets)
 
     def give_back(self, partitions: Collection[TopicPartition]) -> None:
-        """Have the records consumed again that come after those of the batch."""
+        """Seek back, so that the consumer reads the records after those of the batch again."""
         for partition in partitions:
             if self._consumer.is_assigned(partition):
                 at = self._offsets.consumed.get(partition, self._offsets.current[partition])
@@ -170,20 +173,20 @@ class SinkDelivery:
         self._ends = {p: end for p, end in self._ends.items() if p not in partitions}
 
     def begin(self) -> None:
-        """Begin a put of the batch. Raises what the task or its process raises."""
+        """Begin a put of the batch. Raises the exceptions of the task or its process."""
         batch, self._batch = self._batch, ()
         ends, self._ends = self._ends, {}
         self.puts.append(Put(batch=batch, ends=ends, finish=self._begin_put(batch)))
 
     def finish_oldest(self) -> bool:
-        """Wait for the end of the oldest put; return whether those after it go on.
+        """Wait for the end of the oldest put; return whether the puts after it go on.
 
-        Raises the put's error, after the batch has the records that are to be put again.
+        Raises the put's error, after the records to be put again are back in the batch.
         """
         put = self.puts.popleft()
         end = put.finish()
         if self._reports is not None:
-            # Before the offsets count: the last commit must not pass the record.
+            # Raised before the offsets count: the last commit must not pass the record.
             self._reports.raise_failure()
         self._accept(put, end)
         if self._tracing is not None:
@@ -193,7 +196,7 @@ class SinkDelivery:
         return not end.stopped
 
     def _accept(self, put: Put, end: PutEnd) -> None:
-        """Count what the task has taken, and have the rest put or consumed again."""
+        """Count the records that the task has taken, and have the rest put or consumed again."""
         self.frame.ended(len(put.batch), end)
         for size, duration_ms in end.puts:
             self._metrics.put(size, duration_ms)
@@ -229,7 +232,7 @@ def _ends(records: Iterable[SinkRecord]) -> dict[TopicPartition, int]:
 
 
 class SinkCommits:
-    """At most one commit is under way; `now_ms` is any monotonic clock."""
+    """The commits of a sink task, at most one under way; `now_ms` is any monotonic clock."""
 
     def __init__(
         self,
@@ -258,7 +261,7 @@ class SinkCommits:
         self.last_commit_ms: int | None = None
 
     def give_up_late(self) -> None:
-        """Stop waiting for a commit that is out of time; its result still counts when it comes."""
+        """Stop waiting for a commit that has timed out; a later result of it still counts."""
         if self.committing and self._now_ms() >= self._started_ms + self._flush_timeout_ms:
             LOG.warning("commit of offsets timed out")
             self._failed(self._now_ms() - self._started_ms)
@@ -322,7 +325,7 @@ class SinkCommits:
         partitions: Collection[TopicPartition],
         closing: bool,
     ) -> Mapping[TopicPartition, int] | None:
-        """Ask the task; None when it raised, which is dealt with here."""
+        """Call the task's `pre_commit`; return None when it raised, which is handled here."""
         provided: Mapping[TopicPartition, int] | None = None
         error: Exception | None = None
         self._context.is_closing = closing

@@ -1,7 +1,7 @@
 """The loop of a sink task (Kafka: WorkerSinkTask).
 
-Runs on the process's main thread, rebalance callbacks included: they come inside the consumer's
-poll and must not raise, so their exceptions are kept and raised after it.
+The loop runs on the process's main thread, rebalance callbacks included. The consumer's poll calls
+these, and they must not raise: their exceptions are kept and raised after the poll.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ LOG = logging.getLogger(__name__)
 
 UNRECOVERABLE = "Exiting WorkerSinkTask due to unrecoverable exception."
 POLL_SLICE_S = 0.1
-"""How long the consumer may wait before the worker's wishes are looked at again."""
+"""How long the consumer may wait before the loop reads the worker's requests again."""
 
 
 class SinkLoop:
     """Consumes, converts, delivers and commits until the worker asks for a stop.
 
-    `report` sends a state to the worker; `now_ms` is any monotonic clock. With `begin_put` batches
-    are begun while the task takes one. The task sees no difference: the end of all puts is awaited
-    before any other call of the task, and the offsets of a batch count when its end was seen.
+    `report` sends a state to the worker; `now_ms` is any monotonic clock. With `begin_put` the loop
+    begins batches while the task takes one. The task sees no difference: the loop waits for the end
+    of all puts before any other call of the task, and the offsets of a batch count after its end.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class SinkLoop:
     def run(self) -> None:
         """Return when the worker asks for a stop. Any exception makes the task FAILED.
 
-        All partitions are closed in either case, with a last commit.
+        The loop closes all partitions in either case, with a last commit.
         """
         try:
             try:
@@ -123,11 +123,11 @@ class SinkLoop:
 
     @property
     def pending(self) -> int:
-        """Records that the task has not taken yet; read by other threads too."""
+        """Number of records that the task has not taken yet; other threads read it too."""
         return self._delivery.pending
 
     def task_stopped(self) -> None:
-        """From now on rebalances, such as that of the consumer's close, do not reach the task."""
+        """Keep rebalances, such as that of the consumer's close, from the task from now on."""
         self._task_stopped = True
 
     def step(self) -> None:
@@ -158,16 +158,17 @@ class SinkLoop:
     def _put_ahead(self) -> bool:
         """Begin the next put while others are under way; return False if there is nothing to put.
 
-        What was consumed for it is given back when they have ended otherwise than by taking all.
+        If one of the others does not take all its records, the records consumed here are consumed
+        again.
         """
         messages = self._poll_for(0)
         if not messages:
             self._finish_puts()
             return False
         records, ends, foreign = self._converted(messages)
-        # Else a rebalance has ended them.
+        # A rebalance within the poll ends all puts.
         goes_on = bool(self._delivery.puts)
-        # What is no whole put may still grow while the task is at another.
+        # A batch smaller than a put may still grow while the task takes another.
         most = self._delivery.frame.under_way if len(messages) >= self._max_poll_records else 1
         while goes_on and len(self._delivery.puts) >= most:
             goes_on = self._finish_put()
@@ -185,8 +186,6 @@ class SinkLoop:
         ends: dict[TopicPartition, int] = {}
         records, foreign = self._convert(messages, ends)
         return records, ends, foreign
-
-    # Target state
 
     def _follow_target_state(self) -> None:
         if self._control.should_pause == self._paused:
@@ -206,10 +205,8 @@ class SinkLoop:
     def _resume_all(self) -> None:
         self._consumer.resume(self._consumer.assignment() - self._context.paused)
 
-    # Poll
-
     def _poll(self, timeout_ms: int) -> Sequence[ConsumedMessage] | None:
-        """Wait for messages; None when a request of the worker comes first."""
+        """Wait for messages; return None when a request of the worker comes first."""
         self._rewind()
         retry_ms = self._context.take_timeout_ms()
         if retry_ms > 0:
@@ -242,8 +239,6 @@ class SinkLoop:
             self._consumer.seek(partition, offset)
         self.offsets.rewind(wanted)
 
-    # Delivery
-
     def _deliver(self) -> None:
         self.last_put_ms = int(time.time() * 1000)
         try:
@@ -259,15 +254,15 @@ class SinkLoop:
             self._finish_put()
 
     def _finish_put(self) -> bool:
-        """Wait for the end of the oldest put; return whether those after it go on."""
+        """Wait for the end of the oldest put; return whether the puts after it go on."""
         try:
             goes_on = self._delivery.finish_oldest()
         except RetriableException as exc:
             LOG.exception("put failed and is repeated")
             self._retries.failed(exc)
             if not self._paused_for_redelivery:
-                # Nothing new may come before the batch was taken, but polls must go on: they keep
-                # the membership alive.
+                # Paused, so that no new records come before the batch is taken; polls go on, as
+                # they keep the membership alive.
                 self._paused_for_redelivery = True
                 self._consumer.pause(self._consumer.assignment())
             return False
@@ -281,12 +276,10 @@ class SinkLoop:
             self._paused_for_redelivery = False
         return goes_on
 
-    # Opening
-
     def _open(self) -> None:
-        """Open the partitions that are not open; a RetriableException leaves that to a later step.
+        """Open the partitions that are not open; after a RetriableException a later step does it.
 
-        Meanwhile nothing is consumed, but polls go on: they keep the membership alive.
+        Until then nothing is consumed, but polls go on: they keep the membership alive.
         """
         try:
             if self._unopened:
@@ -305,8 +298,6 @@ class SinkLoop:
             if not (self._paused_for_redelivery or self._control.should_pause):
                 self._resume_all()
 
-    # Rebalance
-
     def on_assigned(self, positions: Mapping[TopicPartition, int]) -> None:
         """Open new partitions. Called by the consumer's poll; never raises."""
         if self._task_stopped:
@@ -324,15 +315,15 @@ class SinkLoop:
             self._rebalance_error = exc
 
     def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
-        """Commit and close partitions that go elsewhere."""
+        """Commit and close partitions that the consumer gives up."""
         self._removed(partitions, lost=False)
 
     def on_lost(self, partitions: Sequence[TopicPartition]) -> None:
-        """Close partitions that another member has already."""
+        """Close partitions that another member already has."""
         self._removed(partitions, lost=True)
 
     def _finish_puts_in_poll(self) -> None:
-        """Do first what would have come before the poll without a put under way."""
+        """Do first what would have happened before the poll without a put under way."""
         if not self._delivery.puts:
             return
         try:

@@ -1,10 +1,10 @@
 """From consumed messages to sink records: convert, then transform.
 
-Kafka: WorkerSinkTask.convertMessages. Composed once at start; a chain without transformations costs
-nothing in the loop. The messages of one poll are converted as columns (`compose_run`), as in
-`source/pipeline.py`; if a task only reads the values of its records, only these are made. They are
-converted one by one if there is an error among them, if a partition is gone, or if a converter
-raises an exception.
+Kafka: WorkerSinkTask.convertMessages. The pipeline is composed once at start; a chain without
+transformations costs nothing in the loop. The messages of one poll are converted as columns
+(`compose_run`), as in `source/pipeline.py`; if a task only reads the values of its records, only
+these are made. Messages are converted one by one if one of them is an error, if a partition is no
+longer assigned, or if a converter raises an exception.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class MessageRun:
     def of(
         cls, messages: Sequence[ConsumedMessage], only_topic: str | None = None
     ) -> MessageRun | None:
-        """Return None for messages that have to be looked at one by one.
+        """Return the run of `messages`; None when each has to be checked by itself.
 
         `only_topic`: that of all messages without an error, None when there may be several.
         """
         count = len(messages)
-        # Methods of the class are called without looking them up for each message.
+        # Calls through the class need no lookup for each message.
         kind: Any = type(messages[0])
-        # Thousands of tuples at once would not be in the processor's cache.
+        # One flat list, as thousands of tuples at once would not fit in the processor's cache.
         types_and_timestamps = list(chain.from_iterable(map(kind.timestamp, messages)))
         timestamps = types_and_timestamps[1::2]
         # An error has no timestamp.
@@ -84,7 +84,7 @@ class MessageRun:
             messages=messages,
             topics=topics,
             partitions=partitions,
-            # Those of one partition grow; there are gaps in compacted topics, and at transactions.
+            # Offsets of one partition grow, with gaps in compacted topics and at transactions.
             offsets=offsets
             if offsets is not None and len(offsets) == count
             else list(map(kind.offset, messages)),
@@ -99,7 +99,7 @@ Column: TypeAlias = tuple[Sequence[Schema | None], Sequence[Any]]
 """The schemas and the values of keys or values."""
 
 ConvertRun: TypeAlias = Callable[[MessageRun], SinkRecords]
-"""May raise anything."""
+"""Converts the messages of a run; may raise any exception."""
 
 
 def compose_run(converters: Converters, record_class: type[SinkRecord]) -> ConvertRun:
@@ -207,10 +207,11 @@ def _headers(converter: HeaderConverter) -> Callable[..., Sequence[list[Header] 
 Converted: TypeAlias = tuple[Sequence[SinkRecord], int]
 
 Convert: TypeAlias = Callable[[Sequence[ConsumedMessage], dict[TopicPartition, int]], Converted]
-"""Returns the records of consumed messages, and how many messages were no records of this task's:
-errors, and of partitions that are gone. Notes for each partition the offset after its last message,
-also when that was dropped. Raises ConnectException when the task must fail, KafkaError for a
-message that is a fatal error."""
+"""Returns the records of consumed messages, and how many messages were not records of this task:
+errors, and messages of partitions that are no longer assigned. Notes for each partition the offset
+after its last message, also when that was dropped. Raises ConnectException when the task must fail,
+KafkaError for a message that is a fatal error.
+"""
 
 RecordMaker: TypeAlias = Callable[[ConsumedMessage, str, int, int], SinkRecord]
 """Converts one message of a topic, partition and offset. Raises RecordSkipped."""
@@ -218,11 +219,11 @@ RecordMaker: TypeAlias = Callable[[ConsumedMessage, str, int, int], SinkRecord]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intake:
-    """The messages that a task takes.
+    """The rules for the messages that a task takes.
 
-    `topic_used` hears of a topic at least once; None switches that off. Messages of partitions that
-    `is_assigned` denies are left out: they were fetched before a rebalance of the same poll.
-    `only_topic`: as for `MessageRun.of`.
+    `topic_used` is called with each topic at least once; None switches that off. Messages of
+    partitions for which `is_assigned` returns False are left out: they were fetched before a
+    rebalance of the same poll. `only_topic`: as for `MessageRun.of`.
     """
 
     topic_used: Callable[[str], None] | None
@@ -241,7 +242,7 @@ def compose_conversion(
 ) -> Convert:
     """Build the conversion; `chain` does its own error handling.
 
-    `keep_consumed`: records remember the message they come from, for reports of their failure.
+    With `keep_consumed` records keep their message, for reports of their failure.
     """
     record_of = record_maker(converters, tolerance.recover, keep_consumed=keep_consumed)
     convert_run = compose_run(converters, ConsumedRecord if keep_consumed else SinkRecord)
@@ -251,7 +252,7 @@ def compose_conversion(
 def compose_with(
     intake: Intake, record_of: RecordMaker, convert_run: ConvertRun, chain: Chain | None = None
 ) -> Convert:
-    """Build the conversion of one poll from that of one message and that of many."""
+    """Build the conversion of one poll from the conversions of one message and of many."""
     one_by_one = _compose_one_by_one(intake, record_of, chain)
     topic_used, is_assigned, only_topic = intake.topic_used, intake.is_assigned, intake.only_topic
 

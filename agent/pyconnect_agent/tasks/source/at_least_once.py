@@ -3,9 +3,9 @@
 Kafka: WorkerSourceTask, SourceTaskOffsetCommitter. Deliveries are tracked, so that the offsets of
 acknowledged records can be committed.
 
-Threads: the task's thread sends, hands over snapshots of committable offsets with `offer` and makes
-the final commit; the committer's thread commits every `offset.flush.interval.ms` after the last
-end, and serves the producer's callbacks while the task is busy in a long `poll`.
+The task's thread sends, hands over snapshots of committable offsets with `offer` and makes the
+final commit. The committer's thread commits `offset.flush.interval.ms` after the end of the last
+commit, and serves the producer's callbacks while the task is busy in a long `poll`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,10 @@ LOG = logging.getLogger(__name__)
 
 
 class AtLeastOnceSender:
-    """Tracks acknowledgements, so that offsets of the acknowledged prefix can be committed."""
+    """Sends records and tracks acknowledgements, so that offsets can be committed.
+
+    An offset can be committed when all records up to its own are acknowledged.
+    """
 
     def __init__(
         self,
@@ -90,9 +93,9 @@ class AtLeastOnceSender:
         self._committer = committer
         self._metrics = metrics
         self._error: KafkaError | None = None
-        # Topics whose first record of this process has been delivered, and that have leaders.
+        # Topics that have leaders and have got a record of this process.
         self._opened: set[str] = set()
-        # Without it a delivery is only a flag set.
+        # Without it a delivery only sets a flag.
         self._hearing = hearing_of(task)
         self.hears_of_records = self._hearing is not None
         self.tracing: Tracing | None = None
@@ -110,10 +113,10 @@ class AtLeastOnceSender:
             ) from self._error
 
     def resumed(self) -> None:
-        """Acknowledgements do not depend on it."""
+        """Do nothing: acknowledgements do not depend on polling."""
 
     def paused(self, *, complete: bool) -> None:
-        """The timed commits go on."""
+        """Do nothing: the timed commits go on."""
 
     def send(self, record: SourceRecord, outgoing: Outgoing) -> None:
         if self._error is not None:
@@ -141,7 +144,7 @@ class AtLeastOnceSender:
                     self._open(topic)
                 return
             except BufferError:
-                # Back-pressure: Java's send blocks here as long as it takes.
+                # Waiting is back-pressure: Java's send blocks here too, without a time limit.
                 if self._stop_requested():
                     submitted.drop()
                     raise RetriableException("The producer's queue is full") from None
@@ -170,7 +173,7 @@ class AtLeastOnceSender:
             self.send(run.records[run.taken], run.at(run.taken))
             run.taken += 1
         while run.taken < len(run):
-            # A record that was refused may have failed the task since.
+            # A record that was refused may have failed the task since the last check.
             self.check()
             rest = run.rest()
             submitted, callbacks = self._submitted(rest)
@@ -208,13 +211,15 @@ class AtLeastOnceSender:
     def _submitted(
         self, run: OutgoingRun
     ) -> tuple[Sequence[tuple[Sequence[int], SubmittedRun]], Iterable[OnDelivery | None]]:
-        """Submit the records by their source partitions, and return a callback for each.
+        """Submit the records by source partition; return the submitted parts and the callbacks.
 
-        Before it the places of each partition's records in the run, and these as submitted.
+        A part has the places of a partition's records in the run, and these as submitted. There is
+        one callback for each record.
         """
         records = run.records
         delivered = partial(self._delivered_in_run, set(run.distinct_topics), records)
-        # The record of a failure is reported where failures are tolerated.
+        # A failure's record is needed only for reports and for a task that overrides
+        # `commit_record`.
         told = self._tolerance.tolerate_all or self._hearing is not None
         parts: list[tuple[Sequence[int], SubmittedRun]] = []
         callbacks: list[OnDelivery | None] = [None] * len(run)
@@ -239,7 +244,7 @@ class AtLeastOnceSender:
         failure: Any,
         message: DeliveredMessage,
     ) -> None:
-        """`silent`: topics of the run that no record was delivered to yet."""
+        """Note a record's result; `silent` are topics of the run without a delivered record."""
         if failure is None:
             if silent and (topic := message.topic() or "") in silent:
                 silent.discard(topic)
@@ -307,7 +312,7 @@ SERVE_INTERVAL_S = 0.1
 
 
 class SourceCommitter:
-    """`serve_if_idle` is called often; it serves callbacks when the task's thread does not."""
+    """The timed commits; `serve_if_idle` serves callbacks when the task's thread does not."""
 
     def __init__(
         self,
@@ -338,7 +343,7 @@ class SourceCommitter:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the timed commits; waits for one under way at most as long as that may take."""
+        """End the timed commits; wait for one under way, at most for its own time limit."""
         self._end.set()
         if self._thread.is_alive():
             self._thread.join(self.flush_timeout_ms / 1000)
@@ -351,9 +356,9 @@ class SourceCommitter:
             self._offered = self._offered.updated_with(committable)
 
     def commit(self) -> bool:
-        """Commit the offered offsets; False when not all of them were written.
+        """Commit the offered offsets; return False when not all of them were written.
 
-        Offsets that could not be written for a time wait for the next commit.
+        The next commit tries again offsets that could not be written for a time.
         """
         began_s = time.monotonic()
         deadline = began_s + self.flush_timeout_ms / 1000
@@ -367,7 +372,7 @@ class SourceCommitter:
             if flushed:
                 try:
                     self._task.commit()
-                except Exception:  # Kafka's contract: logged, and the task goes on
+                except Exception:  # Kafka's contract: the error is logged, and the task goes on
                     LOG.exception("SourceTask.commit failed")
             return flushed
         finally:
@@ -387,7 +392,7 @@ class SourceCommitter:
                 offset_value(offset)
                 self._writer.put([(partition, offset)])
             except DataException:
-                # An offset without bytes costs no other its commit.
+                # An offset without bytes must not keep others from their commit.
                 LOG.exception("source offset cannot be written", extra={"partition": partition})
                 is_whole = False
         entries = self._writer.begin_flush()
@@ -425,7 +430,7 @@ CLOSE_TIMEOUT_S = 30.0
 
 
 class AtLeastOnceDelivery:
-    """Implements `loop.Delivery`."""
+    """At-least-once delivery as a `loop.Delivery`."""
 
     transaction_context: TransactionContext | None = None
 
@@ -494,6 +499,6 @@ class AtLeastOnceDelivery:
         assert self._loop is not None
         since = self._loop.polling_since_s
         if since is not None and time.monotonic() - since > SERVE_INTERVAL_S:
-            # A producer that cannot go on says so to the task's thread as well.
+            # The producer reports a fatal error to the task's thread as well.
             with suppress(KafkaError):
                 self._producer.serve()

@@ -1,12 +1,12 @@
 """Exactly-once delivery: records and their offsets share transactions (KIP-618).
 
-Kafka: ExactlyOnceWorkerSourceTask and its builder. A boundary says when a transaction ends. After
-any failure the task ends: its own position is past the lost records, only a new instance reads them
-again.
+Kafka: ExactlyOnceWorkerSourceTask and its builder. A boundary decides when a transaction ends.
+After any failure the task ends: its own position is past the lost records, only a new instance
+reads them again.
 
 The order of a start matters: the producer is initialised, which ends transactions of an older
-instance; then the worker is asked whether this task's configs are still the newest; only then
-offsets are read.
+instance; then the worker confirms that this task's configs are still the newest; only then offsets
+are read.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class TransactionOffsets:
 
     def __init__(self, connector: str) -> None:
         self.writer = OffsetWriter(connector)
-        # That of the last record, not yet with the writer: most tasks stay with one partition.
+        # The newest offset, not yet with the writer: most tasks stay with one partition.
         self._newest: PartitionOffset | None = None
         self._error: DataException | None = None
 
@@ -93,7 +93,7 @@ class TransactionOffsets:
         self._error = None
 
     def begin_flush(self) -> SourceEntries:
-        """Return the entries to write; empty when there are none, and no flush began.
+        """Return the entries to write; without entries no flush begins.
 
         Raises DataException when an offset has no bytes.
         """
@@ -110,7 +110,7 @@ _NOT_DELIVERED = RecordMetadata("", -1, -1, -1)
 
 
 class TransactionalSender:
-    """Implements `loop.Sender`; called on the task's thread only."""
+    """Sends records in transactions, as a `loop.Sender`; only the task's thread calls it."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class TransactionalSender:
         self._used_topics: set[str] = set()
         self._error: BaseException | None = None
         self._hearing = hearing_of(task)
-        # Of each run what the task knows its records by, and their results.
+        # For each run the names by which the task knows its records, and the results.
         self._remembered: list[tuple[Sequence[Any], list[RecordMetadata | None]]] = []
         self.hears_of_records = self._hearing is not None
         self.tracing: Tracing | None = None
@@ -159,7 +159,7 @@ class TransactionalSender:
         self._topics.refresh()
 
     def check(self) -> None:
-        """Failed sends show at the commit, which they prevent."""
+        """Do nothing: a failed send prevents the commit, which reports it."""
 
     def resumed(self) -> None:
         self._boundary.begin(self._now_ms())
@@ -202,14 +202,14 @@ class TransactionalSender:
                     self._produce(*arguments, done, timestamp=timestamp, headers=headers)
                 break
             except BufferError:
-                # Back-pressure: Java's send blocks here as long as it takes.
+                # Waiting is back-pressure: Java's send blocks here too, without a time limit.
                 if self._stop_requested():
                     raise RetriableException("The producer's queue is full") from None
                 self._serve(QUEUE_FULL_WAIT_S)
             except CLIENT_ERRORS as exc:
                 error = explained(self._producer, exc, outgoing)
                 if self._producer.is_asynchronous(exc):
-                    # As in Java it shows at the commit, also when errors are tolerated.
+                    # The commit raises the error, as in Java, also when errors are tolerated.
                     self._error = self._error or error
                     break
                 if error.retriable:
@@ -219,7 +219,8 @@ class TransactionalSender:
         self._timestamp = timestamp
         if topic not in self._used_topics:
             self._used_topics.add(topic)
-        # Only now: the offset of a record that the producer did not take must not be committed.
+        # Noted here, as the offset of a record that the producer did not take must not be
+        # committed.
         self._offsets.note((record.source_partition, record.source_offset))
         if self._watches_records:
             self._act(self._boundary.after_record(record))
@@ -256,8 +257,6 @@ class TransactionalSender:
             text = "Unrecoverable exception from producer send callback"
             raise self._failure(text, exc) from exc
 
-    # Transactions
-
     def _act(self, decision: Decision) -> None:
         match decision:
             case Decision.CONTINUE:
@@ -276,7 +275,7 @@ class TransactionalSender:
         self.transaction_began_ms = int(time.time() * 1000)
 
     def _abort(self) -> None:
-        """Drop the records; their offsets are written by the commit that follows."""
+        """Drop the records of the transaction; the next commit writes their offsets."""
         if not self._open:
             LOG.warning(
                 "Ignoring request by task to abort transaction as the current transaction is empty",
@@ -335,7 +334,8 @@ class TransactionalSender:
             remembered, self._remembered = self._remembered, []
             for names, results in remembered:
                 for name, metadata in zip(names, results, strict=True):
-                    # Others were not taken, or dropped by an abort before they arrived.
+                    # The other records were not taken, or an abort dropped them before their
+                    # delivery.
                     if metadata is not _NOT_DELIVERED:
                         self._hearing.tell(name, metadata)
         self._commit_task()
@@ -356,7 +356,7 @@ class TransactionalSender:
                     raise self._producer.explain(exc, self._offsets_topic, size) from exc
 
     def _failure(self, text: str, cause: BaseException) -> ConnectException:
-        """Distinguish a transaction that expired from one that another producer ended."""
+        """Return the error of a transaction that expired, or of one that another producer ended."""
         age_ms = (self._clock() - self._began_s) * 1000
         expired = self._open and age_ms >= self._producer.transaction_timeout_ms
         if isinstance(cause, ProducerFencedError) and expired:
@@ -372,10 +372,8 @@ class TransactionalSender:
             )
         return ConnectException(text)
 
-    # Calls of the task
-
     def _remember(self, records: Sequence[SourceRecord]) -> Iterable[OnDelivery | None]:
-        """Return what is called with the result of each record that is about to be sent."""
+        """Return a callback for the result of each record that is about to be sent."""
         if self._hearing is None:
             return repeat(None)
         results: list[RecordMetadata | None] = [_NOT_DELIVERED] * len(records)
@@ -386,7 +384,7 @@ class TransactionalSender:
         self.last_commit_ms = int(time.time() * 1000)
         try:
             self._task.commit()
-        except Exception:  # Kafka's contract: logged, and the task goes on
+        except Exception:  # Kafka's contract: the error is logged, and the task goes on
             LOG.exception("SourceTask.commit failed")
 
     def _now_ms(self) -> int:
@@ -396,13 +394,13 @@ class TransactionalSender:
 def _delivered(
     results: list[RecordMetadata | None], place: int, failure: Any, message: DeliveredMessage
 ) -> None:
-    """A failure shows at the commit, which librdkafka refuses then."""
+    """Note the metadata of a delivered record; a failure makes librdkafka refuse the commit."""
     if failure is None:
         results[place] = metadata_of(message)
 
 
 class ExactlyOnceDelivery:
-    """Implements `loop.Delivery`."""
+    """Exactly-once delivery as a `loop.Delivery`."""
 
     def __init__(
         self,
@@ -453,7 +451,7 @@ class ExactlyOnceDelivery:
         )
 
     def begin(self, loop: SourceLoop) -> None:
-        """Start no thread."""
+        """Do nothing: no thread is needed."""
 
     def end(self, *, failed: bool, complete: bool) -> None:
         self.sender.finish(failed=failed, complete=complete)
@@ -473,7 +471,7 @@ class ExactlyOnceDelivery:
 def boundary_of(
     settings: SourceTaskSettings, worker: WorkerConfig, transaction_timeout_ms: int
 ) -> tuple[BoundaryPolicy, TransactionContext | None]:
-    """Return when the task's transactions end, and its context if it decides on that itself."""
+    """Return the boundary of the task's transactions, and the context of a task that sets them."""
     match settings.transaction_boundary:
         case TransactionBoundary.POLL:
             return PollBoundary(), None

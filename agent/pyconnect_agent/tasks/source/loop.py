@@ -1,7 +1,7 @@
 """The loop of a source task, and its port to the delivery guarantees.
 
-Kafka: AbstractWorkerSourceTask. Runs on the process's main thread. A sender says what happens
-around each record and batch, and when offsets are committed: `at_least_once.py`,
+Kafka: AbstractWorkerSourceTask. The loop runs on the process's main thread. A sender decides what
+happens around each record and batch, and when offsets are committed: `at_least_once.py`,
 `exactly_once.py`.
 """
 
@@ -36,12 +36,12 @@ from pyconnect_api import (
 LOG = logging.getLogger(__name__)
 
 QUEUE_FULL_WAIT_S = 0.1
-"""Of serving deliveries, before a record is offered to a full producer again."""
+"""How long deliveries are served before a record is offered to a full producer again."""
 
 
 @runtime_checkable
 class NumbersItsRecords(Protocol):
-    """A task that knows its records by their numbers, so that none has to be made of its parts."""
+    """A task that identifies its records by numbers, so that no record object has to be made."""
 
     def numbers(self, records: Sequence[SourceRecord]) -> Sequence[int]: ...
 
@@ -52,10 +52,10 @@ class NumbersItsRecords(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Hearing:
-    """Tells a task of the results of its records (`SourceTask.commit_record`).
+    """The way to the task's `SourceTask.commit_record`.
 
-    `known_as` returns for each record what `tell` takes for it. `tell` gets None for a record that
-    was not written; it does not raise.
+    `known_as` returns for each record the name that `tell` takes for it. `tell` does not raise; its
+    metadata is None for a record that was not written.
     """
 
     known_as: Callable[[Sequence[SourceRecord]], Sequence[Any]]
@@ -65,10 +65,10 @@ class Hearing:
 class Sender(Protocol):
     """The part of a delivery guarantee that the source loop uses.
 
-    `takes_runs` False: something is done after each record, so the loop must not use `send_run`.
-    `hears_of_records`: the task hears of all records in their order, so the loop must not use it
-    for records of which some are left out. With False it need not call `dropped` for those.
-    `tracing`: set before the first record; None makes no spans.
+    `takes_runs` is False when something is done after each record: the loop must not use
+    `send_run`. With `hears_of_records` the task gets the results of all records in their order: the
+    loop must not use `send_run` when some records are left out, and must call `dropped` for those.
+    `tracing` is set before the first record; None makes no spans.
     """
 
     takes_runs: bool
@@ -76,7 +76,7 @@ class Sender(Protocol):
     tracing: Tracing | None
 
     def begin_iteration(self) -> None:
-        """Before each poll or repeated send."""
+        """Prepare a poll or a repeated send."""
         ...
 
     def check(self) -> None:
@@ -84,11 +84,11 @@ class Sender(Protocol):
         ...
 
     def resumed(self) -> None:
-        """Polling begins, for the first time or after a pause."""
+        """Note that polling begins, for the first time or after a pause."""
         ...
 
     def paused(self, *, complete: bool) -> None:
-        """Stop polling until `resumed`. Raises ConnectException.
+        """Note that polling stops until `resumed`. Raises ConnectException.
 
         `complete` is False when a part of the last batch waits to be sent.
         """
@@ -97,7 +97,7 @@ class Sender(Protocol):
     def send(self, record: SourceRecord, outgoing: Outgoing) -> None:
         """Hand over one record.
 
-        Raises RetriableException when it is to be tried again later, ConnectException when the
+        Raises RetriableException when the loop is to try again later, ConnectException when the
         task must fail.
         """
         ...
@@ -105,29 +105,32 @@ class Sender(Protocol):
     def send_run(self, run: OutgoingRun) -> None:
         """Hand over records in their order, as if each were sent by itself.
 
-        When it raises, as `send` does, `run.taken` says how many were sent before.
+        When it raises, as `send` does, `run.taken` is the number of records sent before.
         """
         ...
 
     def dropped(self, record: SourceRecord) -> None:
-        """The record was filtered or skipped."""
+        """Note that the record was filtered or skipped."""
         ...
 
     def batch_sent(self) -> None:
-        """Every record of a batch (maybe none) was sent or dropped."""
+        """Note that every record of a batch (maybe none) was sent or dropped."""
         ...
 
     def finish(self, *, failed: bool, complete: bool) -> None:
-        """The loop has ended; commit all that may be committed. `complete` as for `paused`."""
+        """Commit all that may be committed, after the end of the loop.
+
+        `complete` as for `paused`.
+        """
         ...
 
     def in_flight(self) -> int:
-        """Records sent whose fate is not known yet; asked by other threads too."""
+        """Return the number of records sent without a result so far; other threads ask too."""
         ...
 
 
 def hearing_of(task: SourceTask) -> Hearing | None:
-    """Return how the task hears of its records; None when it does not, as most: that costs less."""
+    """Return the way to the task's `commit_record`; None, which costs less, for most tasks."""
     if isinstance(task, NumbersItsRecords):
         return Hearing(task.numbers, task.commit_number)
     if type(task).commit_record is SourceTask.commit_record:
@@ -137,14 +140,14 @@ def hearing_of(task: SourceTask) -> Hearing | None:
     def tell(record: SourceRecord, metadata: RecordMetadata | None) -> None:
         try:
             commit_record(record, metadata)
-        except Exception:  # Kafka's contract: logged, and the task goes on
+        except Exception:  # Kafka's contract: the error is logged, and the task goes on
             LOG.exception("SourceTask.commit_record failed")
 
     return Hearing(lambda records: records, tell)
 
 
 def explained(producer: TaskProducer, failure: BaseException, outgoing: Outgoing) -> KafkaError:
-    """Return why the producer did not take a record."""
+    """Return the reason why the producer did not take a record."""
     topic, value, key, _, _, headers = outgoing
     size = len(value or b"") + len(key or b"")
     size += sum(len(name) + len(data or b"") for name, data in headers or ())
@@ -172,7 +175,7 @@ class PollsInParts(Protocol):
     """A task whose `poll` may return the first part of a batch."""
 
     def next_part(self) -> Sequence[SourceRecord]:
-        """Return the next part; none after the last. Raises as `poll` does."""
+        """Return the next part, empty after the last. Raises as `poll` does."""
         ...
 
 
@@ -292,14 +295,14 @@ class SourceLoop:
             self._metrics.polled(len(polled))
 
     def _send(self) -> bool:
-        """Send the unsent records; False when a part is left for later."""
+        """Send the unsent records; return False when a part is left for later."""
         try:
             while self._unsent:
                 self._send_some()
                 if not self._unsent:
                     self._take(self._next_part())
         except RetriableException as exc:
-            # The rest is transformed and converted again: Kafka's contract of a repeated send.
+            # A repeated send transforms and converts the rest again, as in Kafka.
             LOG.debug("send is repeated", extra={"reason": str(exc)})
             return False
         if self._batch_size:
@@ -324,7 +327,7 @@ class SourceLoop:
             self._send_transformed([record])
 
     def _send_transformed(self, records: Sequence[SourceRecord | None]) -> None:
-        """Send the first unsent ones, given as they are now, None for those that are dropped."""
+        """Send the first unsent records, given as transformed; None stands for a dropped record."""
         polled, done, left_out = self._unsent, 0, 0
         run, places = self._converted(records)
         try:
@@ -346,7 +349,10 @@ class SourceLoop:
     def _converted(
         self, records: Sequence[SourceRecord | None]
     ) -> tuple[OutgoingRun | None, Sequence[int]]:
-        """Convert the records at once and return their places; None if one by one it must be."""
+        """Convert the records at once; return None when they must be converted one by one.
+
+        The second value has their places among `records`.
+        """
         if self._convert_run is None:
             return None, ()
         polled: Sequence[SourceRecord] = self._unsent[: len(records)]
@@ -368,12 +374,12 @@ class SourceLoop:
         if run.places is not None:
             places = run.places
         if len(places) < len(records) and self._sender.hears_of_records:
-            # It hears of records in their order, and a run has only those that are sent.
+            # The task gets results in the order of records, and a run has only those that are sent.
             return None, ()
         return run, places
 
     def _send_one(self, original: SourceRecord, record: SourceRecord | None) -> bool:
-        """Convert and send a record; False when it was left out."""
+        """Convert and send a record; return False when it was left out."""
         if record is not None:
             with suppress(RecordSkipped):
                 outgoing = self._convert(original, record)
@@ -392,18 +398,18 @@ class Delivery(Protocol):
     def sender(self) -> Sender: ...
 
     def open(self) -> bool:
-        """Prepare before the task is started; False when the worker asks for a stop.
+        """Prepare before the task is started; return False when the worker asks for a stop.
 
         Any exception makes the task FAILED.
         """
         ...
 
     def begin(self, loop: SourceLoop) -> None:
-        """The loop runs from now on."""
+        """Take the loop, which runs from now on."""
         ...
 
     def end(self, *, failed: bool, complete: bool) -> None:
-        """The loop has ended; commit the offsets that may be committed.
+        """Commit the offsets that may be committed, after the end of the loop.
 
         `complete` is False when a part of the last batch was not sent.
         """

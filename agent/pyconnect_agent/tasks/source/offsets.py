@@ -1,19 +1,20 @@
 """The stores of a source connector's offsets, as its processes use them (KIP-618).
 
-Kafka: ConnectorOffsetBackingStore, `Worker.offsetStoreForRegularSourceTask` and its siblings. Two
-stores: the worker's own, through the worker; and an offsets topic of the connector's own, whose
-values win over the worker's and are copied there. Offsets go out under the raw key that is in use
-for their partition, regardless of its first writer; other keys of equal content are tombstoned.
+Kafka: ConnectorOffsetBackingStore, `Worker.offsetStoreForRegularSourceTask` and its siblings. There
+are two stores: the worker's own, through the worker; and an offsets topic of the connector's own,
+whose values win over the worker's and are copied there. Offsets are written under the raw key that
+is in use for their partition, whichever worker wrote it first; other keys of equal content get
+tombstones.
 
-The copy follows the commit, where Kafka sends it when the records are acknowledged: an aborted
+The copy follows the commit, while Kafka makes it when the records are acknowledged: an aborted
 transaction leaves none. Entries that come while the copying thread writes are written together: the
 newest offset of each partition, in parts if there are very many.
 
-An own topic is read as the connector's consumer connects, created and looked for as its admin
-client does, written (at-least-once) as its producer does: a transaction's offsets are written by
-the task's own producer.
+The connector's consumer settings are used to read an own topic, its admin client settings to create
+and to find it, its producer settings to write it (at-least-once): the task's own producer writes a
+transaction's offsets.
 
-Threads: the task's and its committer's, one at a time each. Clients end with the process.
+The task's thread and its committer's use a store, one at a time each. Clients end with the process.
 """
 
 from __future__ import annotations
@@ -50,13 +51,14 @@ from pyconnect_api import ConnectException, DataException, OffsetStorageReader
 LOG = logging.getLogger(__name__)
 
 COPIED_AT_ONCE = 10_000
-"""Each write is one message to the worker."""
+"""The most entries in one write, which is one message to the worker."""
 
 
 class WorkerCopies:
-    """`write` waits for the acknowledgement; it raises AgentError and OSError.
+    """Copies of committed offsets to the worker's store.
 
-    Best effort: a copy that fails is a warning, and its partition's next one makes it good.
+    `write` waits for the acknowledgement and raises AgentError and OSError. Best effort: a copy
+    that fails is logged, and the next copy of its partition replaces it.
     """
 
     def __init__(
@@ -65,15 +67,15 @@ class WorkerCopies:
         self._write = write
         self._timeout_ms = timeout_ms
         self._changed = threading.Condition()
-        # Keys and values, by what is the same for keys of equal meaning.
+        # Keys and values, under a form that is the same for keys of equal meaning.
         self._waiting: dict[bytes, tuple[bytes, bytes | None]] = {}
         self._copying = False
-        # Held while writing: an older copy must not be written after a tombstone.
+        # Held while writing, as an older copy must not be written after a tombstone.
         self._writing = threading.Lock()
         self._thread: long_lived.Thread | None = None
 
     def put(self, entries: Mapping[bytes, bytes | None]) -> None:
-        """Copy soon."""
+        """Have the thread copy the entries soon."""
         with self._changed:
             self._waiting.update((canonical(key), (key, entries[key])) for key in entries)
             if self._thread is None:
@@ -94,7 +96,7 @@ class WorkerCopies:
             self._writing.release()
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until everything was copied or given up; False when the time is over first."""
+        """Wait until everything was copied or given up; return False when the time ends first."""
         with self._changed:
             return self._changed.wait_for(
                 lambda: not self._waiting and not self._copying, timeout_s
@@ -133,27 +135,27 @@ READ_AT_START_TIMEOUT_MS = 15 * 60_000
 READ_SLICE_MS = 60_000
 FIND_KEYS_TIMEOUT_MS = 60_000
 KNOWN_KEYS = 10_000
-"""So many partitions are remembered with their raw keys."""
+"""How many partitions are remembered with their raw keys."""
 
 
 class OffsetStores(Protocol):
     """The offsets of a connector or task; keys and values are the topic's bytes.
 
-    `topic` takes a transaction's offsets.
+    `topic` is where a transaction writes offsets.
     """
 
     topic: str
 
     def start(self, give_up: Callable[[], bool]) -> bool:
-        """Read to the end; False when given up before. Raises ConnectException."""
+        """Read to the end; return False when given up before. Raises ConnectException."""
         ...
 
     def read(self, keys: tuple[bytes, ...], timeout_ms: int) -> Mapping[bytes, bytes | None]:
-        """Look up after reading to the end. Raises AgentError."""
+        """Return the values of the keys after reading to the end. Raises AgentError."""
         ...
 
     def connector_entries(self, connector: str, timeout_ms: int) -> dict[bytes, bytes]:
-        """Every live raw entry after reading to the end. Raises AgentError.
+        """Return every live raw entry after reading to the end. Raises AgentError.
 
         Of entries of equal content the last counts.
         """
@@ -172,15 +174,16 @@ class OffsetStores(Protocol):
         ...
 
     def close(self) -> None:
-        """End writing; wait a moment for copies."""
+        """End writing; wait a short time for copies."""
         ...
 
 
 class OwnCommits:
     """Offsets of a connector's only task, committed exactly-once; no other process writes them.
 
-    They need not be read again, for which the end behind each transaction is looked up. A task may
-    read after each (Debezium's). `active` False: the task is not the only one, and reads.
+    Kept, as a read of the store looks up the topic's end, which moves with each transaction, and a
+    task may read after each (Debezium's). `active` is False when the task is not the only one: it
+    reads the store.
     """
 
     def __init__(self, *, active: bool = False) -> None:
@@ -242,7 +245,10 @@ class WorkerOffsets:
         self._store.write_offsets(entries, timeout_ms)
 
     def prepare(self, entries: Entries) -> Sequence[LogRecord]:
-        """After a partition's first write only one of its keys is left, which is remembered."""
+        """Return the records of a transaction, with tombstones for a partition's other keys.
+
+        After a partition's first write only one of its keys is left, which is remembered.
+        """
         records: dict[bytes, bytes | None] = {}
         meanings = {key: canonical(key) for key in entries}
         unknown = tuple(key for key, meaning in meanings.items() if meaning not in self._known)
@@ -258,18 +264,18 @@ class WorkerOffsets:
         return [LogRecord(key, value) for key, value in records.items()]
 
     def committed(self, entries: Entries) -> None:
-        # The worker's store reads them from the topic.
+        # The worker's store reads the offsets from the topic.
         self._own_commits.add(entries)
 
     def close(self) -> None:
-        """A store without copies ends at once."""
+        """Do nothing: a store without copies has nothing to wait for."""
 
 
 class OwnOffsetsStore:
     """An offsets topic of the connector's own first, the worker's store second.
 
-    `log`: writable at-least-once, else read only. Every tombstone is in the worker's store before
-    anything goes to the own topic: a value there would show through.
+    `log` is writable for at-least-once, else read only. The worker's store gets every tombstone
+    before the own topic is written: reads would find a value left in the worker's store.
     """
 
     def __init__(
@@ -342,7 +348,7 @@ class OwnOffsetsStore:
 
 
 ReadOffsets = Callable[[tuple[bytes, ...], int], Mapping[bytes, bytes | None]]
-"""Looks up raw keys within so many ms, after reading to the end. Raises AgentError."""
+"""Looks up raw keys within a time in ms, after reading to the end. Raises AgentError."""
 
 TIMEOUT_MS = 60_000
 
@@ -388,7 +394,7 @@ CLUSTER_ID_TIMEOUT_MS = 60_000
 
 
 class OffsetUse(Enum):
-    """The use of the topic: a connector only reads, an exactly-once task's producer writes."""
+    """The use of the topic: a connector only reads; an exactly-once task's own producer writes."""
 
     CONNECTOR = auto()
     AT_LEAST_ONCE = auto()
@@ -406,7 +412,7 @@ def offset_stores(
     is_only_task: bool = False,
     is_brief: bool = False,
 ) -> OffsetStores:
-    """Return where the offsets of a resolved `connector_config` are; nothing is read yet.
+    """Return the stores of the offsets of a resolved `connector_config`; nothing is read yet.
 
     `is_only_task`: of its connector. `client`: the end of client ids, the task's id or the
     connector's name. `is_brief`: the process ends soon, so it need not spare the brokers.

@@ -1,16 +1,16 @@
 """From source records to the arguments of the producer: transform, convert, check, make the topic.
 
-Composed once at start: a stage that is not configured is not in the chain. Shared by at-least-once
-and exactly-once tasks; offsets and transactions are handled elsewhere.
+The pipeline is composed once at start: a stage that is not configured is not in the chain.
+At-least-once and exactly-once tasks share it; other modules handle offsets and transactions.
 
-Records of one poll are converted as columns (`compose_run`): calls of Python are made once for each
-column instead of once for each record, by comprehensions and the converters' forms for many values.
-Nothing is reported or retried there. After any exception the records are converted one by one; the
-faulty record raises it again there, where tolerance, log and trace are.
+Records of one poll are converted as columns (`compose_run`): Python functions are called once for
+each column instead of once for each record, by comprehensions and the converters' forms for many
+values. Nothing is reported or retried there. After any exception the records are converted one by
+one; the faulty record raises the exception again, where tolerance, log and trace handle it.
 
-Topics are created as the connector's rules say (KIP-158; Kafka: TopicCreation and
+Topics are created by the connector's rules (KIP-158; Kafka: TopicCreation and
 AbstractWorkerSourceTask.maybeCreateTopic), on the task's thread, before the first record to each; a
-task does not ask again for a topic that it has seen.
+task does not ask again for a topic that it knows.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ SourceOffset: TypeAlias = Mapping[str, object] | None
 class OutgoingRun:
     """Converted records in the order of their sending; `records` are those that were polled.
 
-    The columns mean what `Outgoing` says. `taken`: how many of them the producer has, from the
-    first on. `places`: where they were among those to be converted, None when all are here.
+    The columns mean what `Outgoing` says. `taken`: how many of the first records the producer has.
+    `places`: the places of the records among those to be converted, None when all are here.
     """
 
     records: Sequence[SourceRecord]
@@ -105,8 +105,7 @@ class OutgoingRun:
 
 
 ConvertRun: TypeAlias = Callable[[Sequence[SourceRecord], Sequence[SourceRecord]], OutgoingRun]
-"""Takes records as they were polled, and the same after their transformations, none of them
-dropped. May raise anything."""
+"""Converts polled records, also given as transformed, none dropped; may raise any exception."""
 
 
 def compose_run(converters: Converters) -> ConvertRun:
@@ -215,9 +214,9 @@ def by_partition(
 
 
 class TopicCreation:
-    """`known` are the topics that need no look any more; only `ensure` adds to it.
+    """Creates topics by the rules `groups`, which are tried in order; the last is for every topic.
 
-    `groups` are tried in order; the last is for every topic.
+    `known` are the topics that need no check; only `ensure` adds to it.
     """
 
     def __init__(
@@ -231,7 +230,7 @@ class TopicCreation:
     def ensure(self, topic: str) -> None:
         """Create the topic unless it exists.
 
-        Raises RetriableException when the brokers do not say in time whether it does,
+        Raises RetriableException when the brokers do not answer in time whether the topic exists,
         ConnectException when the topic does not exist and cannot be created.
         """
         LOG.info("first record for a topic: checking whether it exists", extra={"topic": topic})
@@ -254,7 +253,7 @@ class TopicCreation:
             try:
                 created = self._admin.create_or_find_topic(spec, self._timeout_ms)
             except KafkaError as exc:
-                # As in Kafka also when it timed out: only the describing is repeated.
+                # Raised also for a timeout, as in Kafka: only describing a topic is retried.
                 raise ConnectException(str(exc)) from exc
             fields = {"topic": spec.name, "creation_group": group.name}
             match created:
@@ -274,7 +273,7 @@ class TopicCreation:
 def topic_creation_of(
     worker: WorkerConfig, connector_config: Mapping[str, str], task_id: ConnectorTaskId
 ) -> TopicCreation | None:
-    """Return the rules of a source connector; None when the worker or the connector has it off.
+    """Return the rules of a source connector; None if the worker or the connector has none.
 
     Raises ConfigException for wrong rules and for admin overrides that the worker forbids.
     """
@@ -292,7 +291,7 @@ def topic_creation_of(
 
 
 def _describe(spec: TopicSpec) -> str:
-    """Write a topic as Java's NewTopic does."""
+    """Return the text of a topic in the form of Java's NewTopic."""
     partitions, replicas = (
         "default" if number == -1 else number
         for number in (spec.partitions, spec.replication_factor)
@@ -306,16 +305,17 @@ def _describe(spec: TopicSpec) -> str:
 
 NO_TOPIC = "A source record has no topic"
 Convert: TypeAlias = Callable[[SourceRecord, SourceRecord], Outgoing]
-"""Takes a record as it was polled, and the same after its transformations. Raises RecordSkipped
-when it failed and failures are tolerated, ConnectException when the task must fail, and
-RetriableException when the record is to be converted again later."""
+"""Converts a record, given as polled and as transformed. Raises RecordSkipped when it failed and
+failures are tolerated, ConnectException when the task must fail, and RetriableException when the
+record is to be converted again later.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
     """The transformations, which do their own error handling, and the two conversions.
 
-    `convert_run` None: records are converted one by one, because something is done to each.
+    With `convert_run` None records are converted one by one, because each needs work of its own.
     """
 
     chain: Chain | None
@@ -332,7 +332,7 @@ def compose(
 ) -> Pipeline:
     """Build the pipeline.
 
-    `topics` makes sure of a topic before its first record; None leaves that to the brokers.
+    `topics` creates a topic before its first record; None leaves that to the brokers.
     """
     return Pipeline(
         chain=chain,
@@ -342,7 +342,7 @@ def compose(
 
 
 def known_topics_only(convert: ConvertRun, topics: TopicCreation | None) -> ConvertRun:
-    """Return a conversion that refuses a run for a topic that was not looked for yet."""
+    """Return a conversion that raises LookupError for a topic that was not checked yet."""
     if topics is None:
         return convert
     known = topics.known
@@ -437,7 +437,7 @@ def _header_writer(
 def place_of(record: object) -> str:
     """Return a polled record's topic, source partition and source offset, nothing of its content.
 
-    The worker stores and shows these of the record anyway.
+    The worker stores and shows these anyway.
     """
     assert isinstance(record, SourceRecord)
     return (
@@ -447,7 +447,10 @@ def place_of(record: object) -> str:
 
 
 def checked_timestamp(timestamp: int) -> int:
-    """Kafka's ConnectUtils.checkAndConvertTimestamp; 0 is librdkafka's word for "now"."""
+    """Return 0, which librdkafka reads as the present time; raise ConnectException below -1.
+
+    Kafka: ConnectUtils.checkAndConvertTimestamp.
+    """
     if timestamp < -1:
         raise ConnectException(f"Invalid record timestamp {timestamp}")
     return 0

@@ -1,4 +1,4 @@
-"""Headers that say where a source record came from, for reconciliation; off unless asked for.
+"""Headers that say where a source record came from, for reconciliation; off by default.
 
 Not in Apache's worker. With `pyconnect.provenance.headers=true` in the connector's configuration
 each record gets, after its own headers and never in place of one of them:
@@ -51,7 +51,7 @@ def _plain(value: object) -> object:
 
 
 def partition_digest(connector: str, partition: object) -> str:
-    """Return what `pyconnect.source.partition` holds."""
+    """Return the value of `pyconnect.source.partition`."""
     return hashlib.sha256((connector + canonical_json(partition)).encode()).hexdigest()[:16]
 
 
@@ -80,7 +80,7 @@ def stamped(pipeline: Pipeline, *, connector: str, epoch_ms: int) -> Pipeline:
         if counted is None:
             digest = partition_digest(connector, record.source_partition)
             counted = known[place] = _Counted(digest.encode())
-        # A record whose sending is repeated is converted again: it keeps its number.
+        # A record whose send is repeated is converted again: it keeps its number.
         if record is not last_record:
             counted.last += 1
             last_record = record

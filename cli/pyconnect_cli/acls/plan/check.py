@@ -131,7 +131,7 @@ def _hosted(binding: Binding, host: str | None, *, unknown: bool) -> bool:
 
 
 def implies(given: GrantOperation, operation: GrantOperation) -> bool:
-    """Whether a grant of one operation allows another one."""
+    """Return whether a grant of one operation allows another one."""
     if given in (operation, GrantOperation.ALL):
         return True
     if operation is GrantOperation.DESCRIBE:
@@ -170,7 +170,7 @@ class AclReport:
         return ExitCode.OK
 
     def to_json(self) -> dict[str, object]:
-        """The stable form for machines."""
+        """Return the stable form for machines."""
         counts = {verdict.value: 0 for verdict in GrantVerdict}
         for finding in self.findings:
             counts[finding.verdict.value] += 1
@@ -198,7 +198,7 @@ def check(facts: ClusterFacts, phase: Phase, evidence: Evidence) -> AclReport:
 
 
 def assess(needs: Sequence[Need], evidence: Evidence) -> tuple[GrantFinding, ...]:
-    """Judge each need; findings stand in the order of the needs."""
+    """Judge each need; return the findings in the order of the needs."""
     authorizers = {
         servers: Authorizer(
             bindings, super_users=evidence.super_users, allow_everyone=evidence.allow_everyone
@@ -238,7 +238,7 @@ class _Proofs:
     unexplained: frozenset[tuple[str, str]]
 
     def of(self, need: Need) -> str | None:
-        """Return the answer to another client of the principal that settles a need."""
+        """Return a broker's answer to the principal's other client, if it settles the need."""
         if need.principal is None or need.unasked:
             return None
         answers = self.allowed.get((need.servers, need.principal, need.resource), ())

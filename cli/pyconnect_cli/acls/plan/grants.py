@@ -1,4 +1,4 @@
-"""What findings mean for a user: the grants that a text names, the smallest set to add. Pure.
+"""Findings for a user: the grants that a text concerns, and the smallest set to add. Pure.
 
 Read and Write imply Describe for Kafka's own authorizer, so Describe is listed beside them only on
 request. Names are literal unless prefixes are asked for; `All` and `*` are never used. A DENY
@@ -65,7 +65,7 @@ class GrantSet:
     unnamed: tuple[Need, ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        """The stable form for machines."""
+        """Return the stable form for machines."""
         return {
             "grants": [
                 {
@@ -183,7 +183,7 @@ def kafka_acls(grants: Sequence[Grant], bootstrap: str, *, remove: bool = False)
 
 
 def strimzi_users(grants: Sequence[Grant], strimzi_cluster: str) -> list[dict[str, object]]:
-    """Return one KafkaUser per principal of the workers' cluster, to be merged with what exists."""
+    """Return one KafkaUser per principal of the workers' cluster, to merge with existing ones."""
     by_user: dict[str, list[object]] = defaultdict(list)
     for resource, pattern, operations, _, principal in _by_resource(grants):
         target: dict[str, object] = {"type": _STRIMZI_TYPES[resource.type]}
@@ -291,9 +291,9 @@ _SIGNATURES: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 class _Kind(NamedTuple):
-    """The errors of one type of resource: `rules` apply unless a more exact text is found.
+    """A type of authorization error: `rules` apply unless the text matches a more exact rule.
 
-    `known`: all rules of the type; None: those of no other type.
+    `known`: all rules about this type of resource; None: all rules but those of ids and groups.
     """
 
     pattern: re.Pattern[str]
@@ -301,7 +301,7 @@ class _Kind(NamedTuple):
     known: frozenset[str] | None
 
     def of(self, rules: tuple[str, ...]) -> tuple[str, ...]:
-        """Return those of `rules` that are of this type."""
+        """Return the members of `rules` that are about this type."""
         if self.known is not None:
             return tuple(rule for rule in rules if rule in self.known)
         return tuple(rule for rule in rules if rule not in _OF_IDS | _OF_GROUPS)
@@ -371,7 +371,7 @@ class Explanation:
     denial: Denial | None = None
 
     def select(self, findings: Iterable[GrantFinding]) -> list[GrantFinding]:
-        """Return the findings that it refers to; if it names resources, only theirs."""
+        """Return the findings about the error or name; if the text names resources, only theirs."""
         if self.denial is not None:
             return [finding for finding in findings if self.denial.concerns(finding)]
         candidates = [
@@ -405,7 +405,7 @@ def explain(text: str) -> Explanation:
             break
     last = {match.start(): kind for kind in _KINDS for match in kind.pattern.finditer(text)}
     if kind := (last[max(last)] if last else None):
-        # The failed operation may need several rights; the error says which one failed.
+        # The failed operation may need several rights; the error says which one is missing.
         rules = kind.of(rules) or kind.rules
     if rules:
         return Explanation(rules=rules, names=tuple(sorted(names)))

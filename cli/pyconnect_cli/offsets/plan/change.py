@@ -1,7 +1,7 @@
 """The plan of an offset change of one connector, and the snapshots that a plan may restore. Pure.
 
 The caller makes the plan again from a fresh view once the connector is STOPPED, because its tasks
-commit while they stop. What cannot be planned is raised as an error for the user. Before another
+commit while they stop. A change that cannot be planned is an error for the user. Before another
 connector gets the offsets of a snapshot, `require_fitting` compares their origin with it.
 """
 
@@ -75,7 +75,7 @@ class OffsetChange:
     after: Primitives | None
 
     def to_json(self) -> dict[str, object]:
-        """The stable form for machines."""
+        """Return the stable form for machines."""
         return {
             "partition": partition_json(self.partition),
             "before": None if self.before is None else dict(self.before),
@@ -117,7 +117,7 @@ class OffsetsPlan:
 
     @property
     def needed(self) -> bool:
-        """Whether there is something to send.
+        """Whether there is a request to send.
 
         A reset of everything is always sent: a connector may keep offsets elsewhere, and the
         request makes it delete them.
@@ -157,7 +157,7 @@ class OffsetsPlan:
         return tuple(entry for entry in after.values() if entry.offset is not None)
 
     def to_json(self) -> dict[str, object]:
-        """The stable form for machines."""
+        """Return the stable form for machines."""
         document: dict[str, object] = {
             "name": self.view.name,
             "would": self.action.value if self.needed else "nothing",
@@ -173,7 +173,7 @@ class OffsetsPlan:
 def plan_reset(
     view: OffsetsView, partitions: Sequence[Partition] = (), *, action: Action = Action.RESET
 ) -> OffsetsPlan:
-    """Plan to delete all offsets, or those of some partitions; NotFound for one without offset."""
+    """Plan to delete all offsets, or those of some partitions; NotFound if one has no offset."""
     stored = by_key(view.offsets)
     if not partitions:
         return _planned(view, action, dict.fromkeys(stored), everything=True)
@@ -197,9 +197,9 @@ def plan_alter(
 ) -> OffsetsPlan:
     """Plan to set offsets of some partitions and keep the others.
 
-    UsageError for offsets unlike the stored ones, without `force`. A connector without stored
-    offsets is no reason: there is nothing to compare with. `topic_doubts` are from the check of a
-    sink's topics; None: Kafka was not asked, and partitions without an offset may not exist.
+    UsageError for offsets unlike the stored ones, without `force`. For a connector without stored
+    offsets nothing is compared. `topic_doubts` are from the check of a sink's topics; None: Kafka
+    was not asked, and partitions without an offset may not exist.
     """
     doubts = [] if force else list(topic_doubts or ())
     if view.offsets and not force:
@@ -225,7 +225,7 @@ def plan_restore(
 def plan_undo(
     view: OffsetsView, snapshot: Sequence[OffsetEntry], left: Sequence[OffsetEntry] | None
 ) -> OffsetsPlan:
-    """Plan to restore a snapshot, and find changes since the one that was made after it.
+    """Plan to restore a snapshot, and find later changes than the one that followed the snapshot.
 
     `left`: all offsets as that change left them, None when that is not known.
     """
@@ -279,7 +279,7 @@ def _planned(
         before = stored[key].offset if key in stored else None
         after = entry.offset if entry else None
         if not same_offset(before, after):
-            # With members in the stored order: Java workers write to exactly these bytes.
+            # Members keep their stored order, because a Java worker writes to exactly these bytes.
             changes.append(OffsetChange(partition=found.partition, before=before, after=after))
     forgotten = {partition_key(c.partition) for c in changes if c.after is None}
     return OffsetsPlan(
@@ -322,7 +322,7 @@ class OffsetsSnapshot:
     connect: ConnectCluster = UNKNOWN_CLUSTER
 
     def to_json(self) -> dict[str, object]:
-        """The document of a file; its `offsets` are the REST body's."""
+        """Return the document of a file; its `offsets` are the REST body's."""
         document: dict[str, object] = {
             "format": FORMAT,
             "cluster_id": self.cluster_id,
@@ -431,7 +431,7 @@ def require_fitting(
     force: bool = False,
     same_name: bool = False,
 ) -> None:
-    """Raise if offsets have another meaning: of another class, or of another Kafka for a sink.
+    """Raise if the offsets are of another class or, for a sink, of another Kafka cluster.
 
     `same_name`: also if they are of another connector. A sink never gets a source's offsets, or the
     reverse, even with `force`.
@@ -464,7 +464,7 @@ def require_fitting(
 
 
 def require_untouched(snapshot: OffsetsSnapshot, plan: OffsetsPlan) -> None:
-    """Raise when an undo without a question would overwrite later changes."""
+    """Raise PreconditionFailed if an undo that asks no question would overwrite later changes."""
     if not plan.since:
         return
     first, changed = plan.since[0], counted(len(plan.since), "partition")

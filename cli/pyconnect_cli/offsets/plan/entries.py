@@ -254,7 +254,7 @@ def seek_entries(
     ranges: Ranges,
     at_time: Mapping[TopicPartition, int | None],
 ) -> tuple[OffsetEntry, ...]:
-    """Return the offsets to set: of every partition with a range, for a shift those with an offset.
+    """Return offsets to set: of partitions with a range; for a shift, of those with an offset.
 
     A shift stays inside the topic; a time after the last record is the end.
     """

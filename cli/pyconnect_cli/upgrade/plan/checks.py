@@ -43,7 +43,7 @@ class PhaseWish:
     strict: bool = False
 
     def is_of(self, run: Started) -> bool:
-        """Whether a run that was begun makes this change."""
+        """Return whether a run that was started makes this change."""
         asked = (self.target, self.full_stop, self.hard, self.only)
         return asked == (run.target, run.full_stop, run.hard, run.only)
 

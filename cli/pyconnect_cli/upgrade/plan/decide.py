@@ -6,8 +6,8 @@ down takes two rolling restarts, or one with --direct. --full-stop allows any ch
 meanwhile.
 
 A new process can call `decide` at any time with nothing but the journal: it repeats an action that
-was begun unless the cluster shows that it is done. So a run may be killed at any point. Entries are
-written before their action is performed.
+was started unless the cluster shows that it is done. So a run may be killed at any point. Entries
+are written before their action is performed.
 
 Rolling: gate → a follower, the leader last → StepStarted → Change → has it arrived? → gate, settled
 → StepVerified → the next. Full stop: every worker that is not at the target is quiesced before the
@@ -184,7 +184,7 @@ class _Turn:
         return WorkerAction(act, url, self.leg.target)
 
     def may(self, action: WorkerAction) -> bool:
-        """Return whether this process has not acted so yet, and the worker can be acted on.
+        """Return whether this process has not done this action yet and the worker can be acted on.
 
         A worker that only its own agent can change and that does not answer may be returning from a
         restart that an earlier process began; the run waits for it. Only agents report the digest
@@ -219,10 +219,10 @@ class _Turn:
         return replace(self, memory=replace(self.memory, lingering=None))
 
     def verify(self) -> RunDecision | None:
-        """Return the condition that the end of a step waits for; None when all hold.
+        """Wait for the next condition of a step's end; return None when all hold.
 
         The coordinator aborts the transaction of a killed process after its timeout: until then
-        readers stand still and its outcome is open.
+        readers of committed records wait and its outcome is open.
         """
         if problem := gate_problem(self.run, self.view):
             return self.wait(problem, _gate_hint(problem))
@@ -346,7 +346,7 @@ class Plan:
         return tuple(finding for finding in self.findings if not finding.blocks)
 
     def order(self, leg: Leg) -> tuple[UpgradedWorker, ...]:
-        """The workers of a rolling restart in their present order: followers, then the leader."""
+        """Return the workers of a rolling restart in order: followers, then the leader."""
         chosen = [
             worker
             for worker in self.view.workers

@@ -195,17 +195,17 @@ class View:
         return next((worker for worker in self.workers if worker.leader), None)
 
     def failed(self) -> frozenset[str]:
-        """Names of connectors and tasks that are FAILED."""
+        """Return the names of connectors and tasks that are FAILED."""
         return frozenset(name for name, state in self.instances.items() if state == "FAILED")
 
     def unassigned(self) -> frozenset[str]:
-        """Names of connectors and tasks that run nowhere."""
+        """Return the names of connectors and tasks that run nowhere."""
         return frozenset(
             name for name, state in self.instances.items() if state in {"UNASSIGNED", ""}
         )
 
     def fingerprint(self) -> tuple[object, ...]:
-        """The values that must stay the same while the cluster settles."""
+        """Return the values that must stay the same while the cluster settles."""
         members = tuple(sorted((w.url, w.instance or "", *sorted(w.phases)) for w in self.workers))
         return (
             self.group_state,
@@ -232,7 +232,7 @@ def replaced_settings(worker: Config, connector: Config) -> tuple[str, ...]:
 
 
 def breaking_settings(worker: Config, connector: Config) -> tuple[str, ...]:
-    """Return settings that its transactional producer refuses, so that its tasks would fail."""
+    """Return a source connector's settings that make its transactional producer fail."""
     layers = client_layers(Role.PRODUCER, worker, connector)
     found = []
     key, value = layers.get("acks", ("", "all"))
@@ -278,7 +278,7 @@ def boundary_interval_ms(worker: Config, connector: Config) -> int | None:
 
 
 Layers = Mapping[str, tuple[str, str | None]]
-"""By the client's own key: the key as it is written, and its value."""
+"""Settings by the client's own key: the key as it is written, and its value."""
 
 
 def _idempotence(layers: Layers) -> Iterator[str]:

@@ -29,7 +29,7 @@ class Leg:
         return "replace the software" if self.replace else f"{self.start} → {self.target}"
 
     def allows(self, phase: Phase) -> bool:
-        """Whether a worker may be in this phase while the leg goes on."""
+        """Return whether a worker may be in this phase during the leg."""
         low, high = sorted((self.start.rank, self.target.rank))
         return low <= phase.rank <= high
 
@@ -217,7 +217,7 @@ def replay(entries: Iterable[Entry]) -> Run | None:
 
 
 PROTOCOLS = ("default", "compatible", "sessioned")
-"""As the group names them, the weakest first; `default` is the eager one."""
+"""Connect protocols as the group names them, the weakest first; `default` is the eager one."""
 
 
 def gate_problem(run: Run, view: View) -> str | None:
@@ -335,6 +335,6 @@ _NUMBERS = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 
 def is_before(version: str, first: tuple[int, int, int]) -> bool:
-    """Whether a version, as `4.3.1-rc0`, is known to be older than `first`."""
+    """Return whether a version, as `4.3.1-rc0`, is known to be older than `first`."""
     match = _NUMBERS.match(version)
     return match is not None and tuple(map(int, match.groups(default="0"))) < first

@@ -1,4 +1,4 @@
-"""The framework's settings of a connector, typed, and groups of the topics it creates (KIP-158)."""
+"""Typed settings of a connector, and groups of the topics that it creates (KIP-158)."""
 
 import pytest
 
@@ -16,7 +16,7 @@ MINIMAL = {"name": "c", "connector.class": "FileStreamSource", "own.setting": "x
 
 
 def test_defaults_are_connects_and_wrong_settings_stop_the_connector() -> None:
-    """It fails at the first error and has one task, as validation would have said."""
+    """Unset settings have Connect's defaults, and the first error is raised as in validation."""
     settings = ConnectorSettings.parse(MINIMAL)
     assert (settings.tasks_max, settings.tolerate_all_errors) == (1, False)
     assert (settings.errors_retry_timeout_ms, settings.errors_retry_delay_max_ms) == (0, 60_000)
@@ -27,7 +27,7 @@ def test_defaults_are_connects_and_wrong_settings_stop_the_connector() -> None:
 
 
 def test_sinks_know_their_topics_and_where_errors_go() -> None:
-    """Blank texts mean unset; a reporter exists when reports go anywhere."""
+    """Blank texts mean unset, and a reporter exists if errors go to a queue or the log."""
     settings = SinkTaskSettings.parse(MINIMAL | {"topics": "a, b", "topics.regex": ""})
     assert settings.topics == ("a", "b")
     assert settings.dlq_topic is None
@@ -40,7 +40,7 @@ def test_sinks_know_their_topics_and_where_errors_go() -> None:
 
 
 def test_sources_know_their_boundaries_and_topics() -> None:
-    """Choices may be in any case; an unset interval is the worker's."""
+    """Choices ignore case, and an unset transaction interval is that of the worker."""
     settings = SourceTaskSettings.parse(
         MINIMAL
         | {
@@ -55,7 +55,7 @@ def test_sources_know_their_boundaries_and_topics() -> None:
 
 
 def test_each_setting_of_a_sink_comes_from_its_key() -> None:
-    """Every value differs from its default."""
+    """Each attribute of a sink's settings has the value of its key."""
     queue = "errors.deadletterqueue"
     sink = SinkTaskSettings.parse(
         {
@@ -94,7 +94,7 @@ DEFAULT = {
 
 
 def test_settings_make_the_default_group_required() -> None:
-    """Without any, creation is left to the broker; its own patterns are ignored."""
+    """With any such setting the `default` group is required; its own patterns are ignored."""
     assert topic_creation_groups({"name": "c"}) == ()
     (default,) = topic_creation_groups(DEFAULT | {"topic.creation.default.include": "("})
     assert default.matches("anything")
@@ -103,7 +103,7 @@ def test_settings_make_the_default_group_required() -> None:
 
 
 def test_groups_come_in_order_and_default_last() -> None:
-    """`default` need not be listed, and fills in what others leave out."""
+    """`default` comes last without being listed, and gives other groups their missing values."""
     groups = topic_creation_groups(
         DEFAULT
         | {
@@ -124,7 +124,7 @@ def test_groups_come_in_order_and_default_last() -> None:
 
 @cases("topic, group", ("c-1", "g"), ("c-x", "default"), ("xc-1", "default"), ("d", "g"))
 def test_names_match_as_a_whole_and_exclusion_wins(topic: str, group: str) -> None:
-    """The first matching group is used."""
+    """A topic belongs to the first group that matches its whole name and does not exclude it."""
     groups = topic_creation_groups(
         DEFAULT
         | {
@@ -145,13 +145,13 @@ def test_names_match_as_a_whole_and_exclusion_wins(topic: str, group: str) -> No
     ({"topic.creation.groups": "g", "topic.creation.g.include": "("}, "Syntax error in regular"),
 )
 def test_wrong_settings_are_refused(changes: dict[str, str], message: str) -> None:
-    """The text names the key."""
+    """A wrong number and a wrong pattern are refused."""
     with pytest.raises(ConfigException, match=message):
         topic_creation_groups(DEFAULT | changes)
 
 
 def test_patterns_have_javas_meaning() -> None:
-    """Digits are ASCII, flags of one pattern hold for those after it, syntax errors are refused."""
+    """Digits are ASCII, flags of a pattern apply to later ones, and syntax errors are refused."""
     rules = DEFAULT | {
         "topic.creation.groups": "g",
         "topic.creation.g.include": r"n-\d+,(?i)low,high,\p{Upper}+",

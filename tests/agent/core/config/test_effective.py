@@ -1,4 +1,4 @@
-"""The configuration as an operator may see it."""
+"""The configuration in an operator's view: sources of values, and hidden secrets."""
 
 from pyconnect_agent.core.config.effective import (
     HIDDEN,
@@ -12,7 +12,7 @@ from tests.support.cases import cases
 
 
 def shown(name: str, value: str, **others: str) -> tuple[str | None, ConfigSource]:
-    """Return the shown form of one written property."""
+    """Return the shown form of one property of the file."""
     written = {**PROPERTIES, **others, name: value}
     config = DistributedConfig.parse(PROPERTIES)
     found = {entry.name: entry for entry in effective_values(config, written)}[name]
@@ -26,7 +26,7 @@ def shown(name: str, value: str, **others: str) -> tuple[str | None, ConfigSourc
     "config.providers.vault.param.token", "my.Secret",
 )  # fmt: skip
 def test_secrets_are_hidden(name: str) -> None:
-    """Known passwords, and whatever is called like one, under any prefix."""
+    """Known passwords are hidden, and all keys with such a name, under any prefix."""
     assert shown(name, "tiger") == (HIDDEN, ConfigSource.FILE)
 
 
@@ -41,12 +41,12 @@ def test_secrets_are_hidden(name: str) -> None:
     ("ssl.key.password", ""),
 )
 def test_values_without_secrets_are_shown(name: str, value: str) -> None:
-    """Locations of secrets, and references to them, are what an operator looks for."""
+    """Locations of secrets and references to them are shown, because operators look for them."""
     assert shown(name, value) == (value, ConfigSource.FILE)
 
 
 def test_secrets_within_texts_are_hidden() -> None:
-    """In addresses, parameters and beside references, whatever the key; a reference alone stays."""
+    """Secrets in addresses and parameters are hidden whatever the key; references are shown."""
     assert shown("sasl.jaas.config", 'x password="${a:b:c}" y="tiger"')[0] == HIDDEN
     value, _ = shown("value.converter.schema.registry.url", "http://u:tiger@a:1,http://v:cat@b:2")
     assert value == f"http://u:{HIDDEN}@a:1,http://v:{HIDDEN}@b:2"
@@ -56,7 +56,7 @@ def test_secrets_within_texts_are_hidden() -> None:
 
 
 def test_values_from_the_environment_are_marked() -> None:
-    """Those that a config provider of environment variables fills in."""
+    """A value that a config provider of environment variables supplies has that source."""
     package = "org.apache.kafka.common.config.provider"
     providers = {
         "config.providers": "env, file",
@@ -69,7 +69,7 @@ def test_values_from_the_environment_are_marked() -> None:
 
 
 def test_defaults_are_listed_with_the_rest() -> None:
-    """Every known key is there, sorted; unknown ones that were written too."""
+    """All known keys are listed in order, and the unknown keys of the file too."""
     config = DistributedConfig.parse(PROPERTIES)
     values = effective_values(config, {**PROPERTIES, "zzz": "1"})
     names = [value.name for value in values]
@@ -106,7 +106,7 @@ def test_defaults_are_listed_with_the_rest() -> None:
     ("db.password", None, set()),
 )
 def test_secrets_in_plain_text_are_found(name: str, value: str | None, secrets: set[str]) -> None:
-    """Also in addresses and other forms of writing; a mask of every second line is none."""
+    """Secrets are found in addresses and other notations too; references and short ones are not."""
     found = literal_secrets({name: value})
     assert secrets <= found.keys()
     assert bool(found) == bool(secrets)

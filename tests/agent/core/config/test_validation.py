@@ -36,7 +36,7 @@ POLICIES = "org.apache.kafka.connect.connector.policy"
 
 
 class ExactlyOnceSource(PlainSource):
-    """Answers the hooks of KIP-618 as its configuration says."""
+    """A source whose hooks of KIP-618 answer as its configuration says."""
 
     def exactly_once_support(self, connector_configs: ConnectorConfig) -> ExactlyOnceSupport | None:
         answer = connector_configs.get("support")
@@ -54,28 +54,28 @@ class ExactlyOnceSource(PlainSource):
 
 
 class WithoutDefinition(PlainSource):
-    """Breaks the contract of `config`."""
+    """A source that breaks the contract of `config`."""
 
     def config(self) -> ConfigDef:
         return None  # type: ignore[return-value]
 
 
 class WithoutResult(PlainSource):
-    """Breaks the contract of `validate`."""
+    """A source that breaks the contract of `validate`."""
 
     def validate(self, connector_configs: ConnectorConfig) -> Config:
         return None  # type: ignore[return-value]
 
 
 class NotConstructible(PlainSource):
-    """Cannot be constructed."""
+    """A source whose constructor raises."""
 
     def __init__(self) -> None:
         raise RuntimeError("no database")
 
 
 class WithoutLibrary(Converter):
-    """Needs a library that is not installed."""
+    """A converter that needs a library that is not installed."""
 
     def config(self) -> ConfigDef:
         raise ConfigException("install the extra")
@@ -116,7 +116,7 @@ def validate(worker: WorkerConfig | None = None, **config: str | None) -> Config
 
 
 def errors(infos: ConfigInfos) -> dict[str, tuple[str, ...]]:
-    """Return the messages of every key that has any."""
+    """Return the messages of every key with errors."""
     return {
         info.value.name: info.value.errors
         for info in infos.configs
@@ -125,7 +125,7 @@ def errors(infos: ConfigInfos) -> dict[str, tuple[str, ...]]:
 
 
 def test_the_refusal_lists_every_message_and_where_to_find_them() -> None:
-    """The text of the 400 is Connect's."""
+    """The text of the 400 response is Connect's, with every message."""
     text = validate(connector_class="a.Sink", tasks_max="x").error_text()
     assert text is not None
     lines = text.split("\n")
@@ -139,7 +139,7 @@ def test_the_refusal_lists_every_message_and_where_to_find_them() -> None:
 
 
 def test_a_missing_connector_class_is_refused_with_the_submitted_map() -> None:
-    """References are shown, not what they stand for."""
+    """The refusal shows references instead of resolved values."""
     with pytest.raises(BadRequestError) as refused:
         validate_connector_config(
             {"name": "c", "password": "s3cret", "none": None},
@@ -157,7 +157,7 @@ def test_a_missing_connector_class_is_refused_with_the_submitted_map() -> None:
 
 @cases("name", "no.such.Class", "", "a.Hoist")
 def test_an_unknown_connector_class_is_refused(name: str) -> None:
-    """The text names the connectors there are."""
+    """The error names the available connectors."""
     with pytest.raises(BadRequestError) as refused:
         validate(connector_class=name)
     assert str(refused.value).startswith(
@@ -168,7 +168,7 @@ def test_an_unknown_connector_class_is_refused(name: str) -> None:
 
 
 def test_connectors_that_break_their_contract_are_refused() -> None:
-    """A definition and a result must be returned; the constructor must not raise."""
+    """A connector must return a definition and a result, and its constructor must not raise."""
     with pytest.raises(BadRequestError, match=r"a\.WithoutDefinition\.config\(\) must return"):
         validate(connector_class="a.WithoutDefinition")
     with pytest.raises(BadRequestError, match=r"a\.WithoutResult\.validate\(\) must return"):
@@ -178,7 +178,7 @@ def test_connectors_that_break_their_contract_are_refused() -> None:
 
 
 def test_resolved_references_are_shown_as_submitted() -> None:
-    """Neither values nor messages tell what a provider returned."""
+    """Neither values nor messages show the text that a provider returned."""
     infos = validate_connector_config(
         {"name": "c", "connector.class": "a.Source", "tasks.max": "s3cret", "other": "s3cret"},
         plugins=PLUGINS,
@@ -211,7 +211,7 @@ def test_resolved_references_are_shown_as_submitted() -> None:
 def test_exactly_once_is_checked_on_both_sides(
     hook: str, answer: str | None, worker_support: str, expected: list[str]
 ) -> None:
-    """Required support by worker and connector; boundaries of a connector by its consent."""
+    """Required support needs the worker and the connector; own boundaries need the connector."""
     key, wanted = {
         "support": ("exactly.once.support", "Required"),
         "boundaries": ("transaction.boundary", "CONNECTOR"),
@@ -228,7 +228,7 @@ def test_exactly_once_is_checked_on_both_sides(
 
 
 def test_clients_of_an_exactly_once_source_must_reach_one_cluster() -> None:
-    """Fencing on another cluster than the one written to would protect nothing."""
+    """Fencing on one cluster would not protect records on another, so all clients need the same."""
     enabled = distributed(exactly_once_source_support="enabled", bootstrap_servers="a:1,b:1")
     override = {"producer_override_bootstrap_servers": "c:1"}
     apart = validate(enabled, connector_class="a.Source", **override)
@@ -243,7 +243,7 @@ def test_clients_of_an_exactly_once_source_must_reach_one_cluster() -> None:
 
 
 def test_a_standalone_worker_does_not_check_exactly_once_or_groups() -> None:
-    """These checks belong to distributed mode."""
+    """Checks of exactly-once and consumer groups belong to distributed mode."""
     worker = StandaloneConfig.parse(
         {
             "key.converter": "K",
@@ -258,7 +258,7 @@ def test_a_standalone_worker_does_not_check_exactly_once_or_groups() -> None:
 
 
 def test_a_sink_must_not_use_the_workers_group() -> None:
-    """Neither by its name nor by an override."""
+    """A sink whose group is the worker's is refused, by its name or by its override."""
     by_name = validate(distributed(group_id="connect-c"), connector_class="a.Sink", topics="t")
     assert errors(by_name)["name"] == (
         "Consumer group for sink connector named c conflicts with Connect worker group connect-c",
@@ -285,7 +285,7 @@ def test_a_sink_must_not_use_the_workers_group() -> None:
 def test_the_policy_decides_which_client_settings_may_be_overridden(
     policy: str, allowlist: str, refused: set[str]
 ) -> None:
-    """A refused key counts once, whatever it is."""
+    """A client setting that the policy refuses counts as one error."""
     infos = validate(
         distributed(
             connector_client_config_override_policy=policy,
@@ -307,7 +307,7 @@ def test_the_policy_decides_which_client_settings_may_be_overridden(
 
 
 def test_the_policy_is_known_and_checked_at_start_too() -> None:
-    """An unknown policy is refused by name; it may have changed since the connector was created."""
+    """A policy may change after a connector's creation, so the start checks overrides again."""
     with pytest.raises(ConfigException, match="must be one of All, None, Principal, Allowlist"):
         OverridePolicy.parse("Everything")
     with pytest.raises(ConfigException, match=r"Client Config Overrides not allowed \[The 'None'"):
@@ -317,7 +317,7 @@ def test_the_policy_is_known_and_checked_at_start_too() -> None:
 
 
 def test_only_clients_the_connector_uses_are_checked() -> None:
-    """A source without topic creation has no admin client."""
+    """Overrides of unused clients are not checked: most sources have no admin client."""
     worker = distributed(connector_client_config_override_policy="None")
     unused = validate(worker, connector_class="a.Source", admin_override_retries="1")
     used = validate(
@@ -327,7 +327,7 @@ def test_only_clients_the_connector_uses_are_checked() -> None:
 
 
 def test_key_definitions_begin_with_the_connectors_own() -> None:
-    """Framework keys follow, unless redefined; values of PASSWORD keys are hidden."""
+    """A connector's own keys come first, framework keys follow, and PASSWORD values are hidden."""
     names = [info["name"] for info in connector_key_infos(PLUGINS.connector("a.Sink"), PLUGINS)]
     assert names[:3] == ["secret", "name", "connector.class"]
     assert "topics.regex" in names
@@ -339,7 +339,7 @@ def test_key_definitions_begin_with_the_connectors_own() -> None:
 
 @cases("named_by", "connector", "worker")
 def test_a_converter_that_lacks_its_library_is_refused_at_creation(named_by: str) -> None:
-    """The reason stands at the converter's key, whether the connector or the worker chose it."""
+    """The converter's key has the reason, whether the connector or the worker names it."""
     if named_by == "connector":
         infos = validate(connector_class="a.Source", value_converter="a.WithoutLibrary")
     else:
@@ -350,7 +350,7 @@ def test_a_converter_that_lacks_its_library_is_refused_at_creation(named_by: str
 
 
 def test_the_agents_own_keys_are_validated_where_they_are_given() -> None:
-    """An answer without them is Java's; a wrong value is refused with its key."""
+    """The agent's keys are validated if the config has them; otherwise the answer is Java's."""
     source = {"connector_class": "a.Source", "tasks_max": "1"}
     names = {info.value.name for info in validate(**source).configs if info.value}
     assert not any(name.startswith("agent.") for name in names)
@@ -366,7 +366,7 @@ def test_the_agents_own_keys_are_validated_where_they_are_given() -> None:
 
 
 def test_the_agents_own_keys_take_no_references() -> None:
-    """The worker process reads them, and it never resolves what may be secret."""
+    """References in the agent's keys are refused: the worker process never resolves secrets."""
     config = {"name": "c", "connector.class": "a.Source", "agent.restart.policy": "never"}
     infos = validate_connector_config(
         config,

@@ -1,4 +1,4 @@
-"""Validation compared, key by key, with what Connect 4.3.1 answered to the same configurations."""
+"""Validation compared, key by key, with the answers of Connect 4.3.1 to the same configurations."""
 
 import json
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ GOLDEN = json.loads(
 )
 OWN_KEYS = {"on.truncate"}
 OTHER_TEXT = {"sink_bad_regex", "transform_predicate", "batch_bad"}
-"""Regular expressions are Python's, and `batch.size` must be positive here."""
+"""Cases with other texts: regular expressions are Python's, and `batch.size` must be positive."""
 
 TRANSFORMS = "org.apache.kafka.connect.transforms"
 DOUBLES: Mapping[str, tuple[PluginKind, type]] = {
@@ -60,7 +60,7 @@ def _comparable(info: Mapping[str, Any], case: str) -> dict[str, Any]:
     definition, value = info["definition"], dict(info["value"])
     if definition is not None:
         definition = {name: text for name, text in definition.items() if name != "documentation"}
-    # How many plugins there are to recommend is not Connect's to say.
+    # The number of recommended plugins depends on the installation.
     value["recommended_values"] = bool(value["recommended_values"])
     if _key(info).endswith(".type"):
         value["recommended_values"] = True
@@ -70,7 +70,7 @@ def _comparable(info: Mapping[str, Any], case: str) -> dict[str, Any]:
 
 
 def _in_hash_order(info: Mapping[str, Any]) -> bool:
-    """Java keeps client overrides and the options of converters in hash maps."""
+    """Return whether Java keeps the key in a hash map: client overrides and converter options."""
     return "converter." in _key(info) or ".override." in _key(info)
 
 

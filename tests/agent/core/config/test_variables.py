@@ -17,7 +17,7 @@ VALUES: Mapping[tuple[str, str], Mapping[str, str]] = {
 
 
 def lookup(provider: str, path: str, keys: frozenset[str]) -> ConfigData | None:
-    """Answer from `VALUES`; values from files live for a minute."""
+    """Answer from `VALUES`; values from files have a TTL of a minute."""
     if provider not in {known for known, _ in VALUES}:
         return None
     found = VALUES.get((provider, path), {})
@@ -37,12 +37,12 @@ def lookup(provider: str, path: str, keys: frozenset[str]) -> ConfigData | None:
     ("${vault:/secrets:user}", "${vault:/secrets:user}"),
 )
 def test_references_are_replaced_once_or_left(text: str, value: str) -> None:
-    """Unknown providers and keys stay as text; values are not resolved again."""
+    """Unknown references stay as text, and replaced values are not resolved again."""
     assert resolve({"k": text}, lookup).values["k"] == value
 
 
 def test_resolution_asks_once_and_reports_keys_and_ttls() -> None:
-    """All keys of a path go into one request; only changed values are secret."""
+    """All keys of a path are asked for in one request, and only changed values are secret."""
     resolved = resolve(
         {"a": "${file:/secrets:user}", "b": "plain", "c": None, "d": "${env:HOME}"}, lookup
     )
@@ -61,7 +61,7 @@ def test_resolution_asks_once_and_reports_keys_and_ttls() -> None:
 
 
 def test_task_configurations_are_stored_with_references() -> None:
-    """A key that both have gets the connector's raw text, so that no secret is stored."""
+    """A key with a reference in the connector's config keeps it, so that no secret is stored."""
     raw = {"password": "${file:/secrets:user}", "file": "/tmp/f", "other": "${env:HOME}"}
     task = {"password": "alice", "file": "/tmp/f-0", "task": "0"}
     expected = {"password": "${file:/secrets:user}", "file": "/tmp/f-0", "task": "0"}
@@ -70,19 +70,19 @@ def test_task_configurations_are_stored_with_references() -> None:
 
 @given(st.dictionaries(st.sampled_from("abc"), st.text("ab${}:/", max_size=20)))
 def test_text_without_known_references_is_never_changed(config: dict[str, str]) -> None:
-    """Text that looks like a reference without a provider stays."""
+    """Text that looks like a reference to an unknown provider stays."""
     resolved = resolve(config, lambda provider, path, keys: None)
     assert resolved.values == config
     assert not resolved.secret_keys
 
 
 def secrets_of(config: Mapping[str, str], supplied: Mapping[str, str]) -> Mapping[str, str]:
-    """Resolve with a provider `f` that knows `supplied` at any path."""
+    """Return the secrets of configs resolved with a provider `f` with `supplied` at any path."""
     return resolve(config, lambda *_: ConfigData(data=dict(supplied))).secrets
 
 
 def test_masking_puts_references_back() -> None:
-    """Longer secrets first, with the backslashes of JSON; a `1` hides nothing."""
+    """Longer secrets are masked first, also as escaped in JSON; very short ones are not masked."""
     secrets = secrets_of(
         {"a": "${f:p:a}", "b": "${f:p:b}", "c": "plain"}, {"a": "secret", "b": "secret-2"}
     )
@@ -103,7 +103,7 @@ def test_masking_puts_references_back() -> None:
     "cannot log in with open-sesame\n",
 )
 def test_secrets_that_are_a_part_of_a_value_are_masked_too(quoted: str) -> None:
-    """A plugin takes its setting apart, and trims what a file ended with."""
+    """Parts of a resolved value and trimmed values are masked, as plugins split and trim them."""
     config = {"login": "user=${f:p:user};password=${f:p:password}"}
     secrets = secrets_of(config, {"user": "alice", "password": "open-sesame\n"})
     assert "open-sesame" not in mask(quoted, secrets)

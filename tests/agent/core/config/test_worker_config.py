@@ -30,12 +30,12 @@ CONNECT_KEYS = json.loads(
 )
 SIMPLE = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 ON_PURPOSE = {"bootstrap.servers"}
-"""It has the default that Connect had before 4.2."""
+"""Keys with another default than Connect's: the one before Connect 4.2."""
 
 
 @pytest.mark.parametrize("key", CONNECT_KEYS, ids=lambda key: str(key[0]))
 def test_every_key_of_connect_is_known_with_its_type_and_default(key: list[object]) -> None:
-    """A Java worker's properties mean the same here."""
+    """The properties of a Java worker have the same meaning, types and defaults here."""
     name, type_name, required, default, importance, _ = key
     ours = DistributedConfig.definition().keys[str(name)].to_json()
     assert (ours["type"], ours["importance"]) == (type_name, importance)
@@ -60,7 +60,7 @@ def test_values_are_typed_and_named_after_their_keys() -> None:
 
 
 def test_configurations_are_pickled_and_printed_without_secrets() -> None:
-    """Child processes get them; logs and tracebacks show no original properties."""
+    """Child processes get a config pickled; its text form has no original properties."""
     config = distributed(ssl_key_password="hunter22")
     assert "hunter22" not in repr(config)
     assert config.originals["ssl.key.password"] == "hunter22"
@@ -69,7 +69,7 @@ def test_configurations_are_pickled_and_printed_without_secrets() -> None:
 
 @cases("name", "group.id", "key.converter", "config.storage.topic")
 def test_required_keys_must_be_set(name: str) -> None:
-    """The text is Kafka's."""
+    """The error of a missing key has Kafka's text."""
     properties = {key: value for key, value in PROPERTIES.items() if key != name}
     with pytest.raises(ConfigException) as refused:
         DistributedConfig.parse(properties)
@@ -164,20 +164,20 @@ def test_required_keys_must_be_set(name: str) -> None:
     ),
 )
 def test_invalid_values_are_refused(changes: dict[str, str], message: str) -> None:
-    """The worker does not start with an invalid value."""
+    """A worker with an invalid value does not start."""
     with pytest.raises(ConfigException) as refused:
         distributed(**changes)
     assert str(refused.value) == message
 
 
 def test_addresses_of_brokers_are_of_any_form_that_kafka_knows() -> None:
-    """Names, addresses of both kinds, with a protocol before them."""
+    """Names and addresses of both IP versions are valid, also behind a protocol."""
     text = "a-b.c_d:1,127.0.0.1:2,[::1]:3,SSL://[fe80::1%eth0]:65535"
     assert distributed(bootstrap_servers=text).bootstrap_servers == tuple(text.split(","))
 
 
 def test_only_converters_are_looked_up() -> None:
-    """A worker with an unknown one does not start; other keys name classes of Java clients."""
+    """A worker refuses unknown converters; other class keys name classes of Java clients."""
 
     def resolve(name: str) -> object:
         raise LookupError(name)
@@ -191,7 +191,7 @@ def test_only_converters_are_looked_up() -> None:
 
 
 def test_a_standalone_worker_needs_an_offsets_file() -> None:
-    """And none of the keys of distributed mode."""
+    """A standalone worker needs an offsets file and no key of distributed mode."""
     properties = {"key.converter": "K", "value.converter": "V"}
     with pytest.raises(ConfigException, match=r"offset\.storage\.file\.filename"):
         StandaloneConfig.parse(properties)
@@ -201,7 +201,7 @@ def test_a_standalone_worker_needs_an_offsets_file() -> None:
 
 
 def test_properties_without_effect_are_named() -> None:
-    """Prefixed and client settings are passed on, so they are not."""
+    """Unused properties are reported, but not prefixed and client settings, which are passed on."""
     config = DistributedConfig.parse(
         PROPERTIES
         | {
@@ -238,9 +238,9 @@ IDLE = "is lower than rebalance.timeout.ms"
 def test_insecure_clients_and_short_idle_connections_are_reported(
     given: dict[str, str], warning: str | None
 ) -> None:
-    """Clients inherit none of the worker's security: tasks would wait without a reason.
+    """Clients without the worker's security and short idle times are reported before tasks hang.
 
-    As by Connect 4.4, connections that are closed sooner than a rebalance may end.
+    Connect 4.4 reports connections that are closed sooner than a rebalance may end.
     """
     warnings = worker_config_warnings(DistributedConfig.parse({**PROPERTIES, **given}))
     assert [warning in text for text in warnings if warning] == [True] * bool(warning)
@@ -248,7 +248,7 @@ def test_insecure_clients_and_short_idle_connections_are_reported(
 
 
 def test_a_release_that_no_worker_speaks_is_refused() -> None:
-    """The default is one of those that are known."""
+    """A worker accepts only releases that it can follow, and the default is one of them."""
     assert distributed().agent_connect_release == CONNECT_VERSION
     assert distributed(agent_connect_release=RELEASE_4_4).agent_connect_release == RELEASE_4_4
     with pytest.raises(ConfigException, match=r"agent\.connect\.release: .*4\.3\.1, 4\.4\.0"):
@@ -256,7 +256,7 @@ def test_a_release_that_no_worker_speaks_is_refused() -> None:
 
 
 def test_settings_of_internal_topics_are_the_rest_below_their_prefix() -> None:
-    """Settings that the worker sets itself, and the cleanup policy, are left out."""
+    """Topic settings do not include the cleanup policy and the keys that the worker uses itself."""
     config = DistributedConfig.parse(
         PROPERTIES
         | {
@@ -269,7 +269,7 @@ def test_settings_of_internal_topics_are_the_rest_below_their_prefix() -> None:
 
 
 def test_ids_start_with_the_group() -> None:
-    """Client ids with group and client id; the leader's is Kafka's or that of the key."""
+    """Client ids contain the group; the leader's transactional id is Kafka's or configured."""
     assert distributed().client_id_base == "jb-"
     assert distributed(client_id="w1").client_id_base == "jb-w1-"
     assert distributed().leader_transactional_id == "connect-cluster-jb"
@@ -285,13 +285,13 @@ def test_ids_start_with_the_group() -> None:
 
 
 def test_prefixed_tls_settings_replace_all_unprefixed_ones() -> None:
-    """`listeners.https.` counts as a whole or not at all."""
+    """If a key starts with `listeners.https.`, all unprefixed TLS keys are ignored."""
     own = DistributedConfig.parse(
         PROPERTIES | {"ssl.key.password": "a", "listeners.https.ssl.keystore.location": "/k.p12"}
     )
     assert own.rest_ssl()["ssl.keystore.location"] == "/k.p12"
     assert own.rest_ssl()["ssl.key.password"] is None
-    # The admin listeners have a prefix of their own; without a key of theirs the plain ones count.
+    # Admin listeners have a prefix of their own; without such keys the unprefixed ones count.
     assert own.rest_ssl("admin.listeners.https.")["ssl.keystore.location"] is None
     admin = PROPERTIES | {"admin.listeners.https.ssl.keystore.location": "/admin.p12"}
     parsed = DistributedConfig.parse(admin).rest_ssl("admin.listeners.https.")
@@ -307,7 +307,7 @@ def test_prefixed_tls_settings_replace_all_unprefixed_ones() -> None:
     ("http://host-1.a:80", Listener(protocol="http", host="host-1.a", port=80)),
 )
 def test_listeners_are_parsed(text: str, listener: Listener) -> None:
-    """The protocol may be in any case, an IPv6 address is in brackets."""
+    """The protocol of a listener ignores case, and IPv6 addresses are in brackets."""
     assert Listener.parse(text) == listener
 
 
@@ -316,7 +316,7 @@ HTTPS = Listener(protocol="https", host="::1", port=8443)
 
 
 def test_the_advertised_url_prefers_http_and_the_given_parts() -> None:
-    """Host and port of the first listener of the protocol stand in for what is not given."""
+    """Missing parts of the advertised URL come from the first listener of its protocol."""
     assert advertised_url([HTTPS, HTTP], default_host="me") == "http://me:8083/"
     assert advertised_url([HTTPS], default_host="me") == "https://[::1]:8443/"
     expected = "https://[::1]:8443/"
@@ -327,7 +327,7 @@ def test_the_advertised_url_prefers_http_and_the_given_parts() -> None:
 
 
 def test_header_rules_are_parsed() -> None:
-    """A rule that holds a comma is quoted; actions in any case, values valid for HTTP."""
+    """Rules with commas are quoted, actions ignore case, and values must be valid in HTTP."""
     rules = parse_header_rules(
         'set X-A: b, "ADD Cache-Control:no-cache, no-store", addDate E:60000'
     )

@@ -1,4 +1,4 @@
-"""Failed work: restarts without a request, and late reports of children."""
+"""Failed work: automatic restarts, and late reports of children."""
 
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ SETTINGS = {
 
 
 def world(**settings: str) -> World:
-    """The connector `a` with two tasks at rest; underscores in names stand for dots."""
+    """Return a worker at rest with connector `a` and two tasks; `_` in names stands for a dot."""
     changed = {f"agent.restart.{name.replace('_', '.')}": text for name, text in settings.items()}
     found = World()
     found.settled(PutConnectorConfig(connector="a", config={**SETTINGS, **changed}))
@@ -37,7 +37,7 @@ def world(**settings: str) -> World:
 
 
 def fail(found: World, no_restart: NoRestart | None = None) -> None:
-    """Task 0 fails, and the herder hears of it."""
+    """Let task 0 fail, and let the herder handle the report."""
     report = Reported(state=State.FAILED, trace="ValueError: x", no_restart=no_restart)
     found.inbox.append(on.InstanceReported(item=TASK, report=report))
     found.deliver_all()
@@ -48,7 +48,7 @@ def trace(found: World) -> str:
 
 
 def test_a_failed_task_is_restarted_after_its_wait_and_no_other_is() -> None:
-    """FAILED with the time in the trace, RESTARTING, RUNNING; task 1 goes on."""
+    """A failed task restarts at the time in its trace, and the other task goes on."""
     found = world()
     before, other = found.now_ms, found.tasks[ConnectorTaskId("a", 1)]
     fail(found)
@@ -74,7 +74,7 @@ def test_a_task_that_restarts_shows_why_it_had_failed() -> None:
 
 
 def test_restarts_end_at_their_limit() -> None:
-    """After two restarts the third failure is final until a user restarts the task."""
+    """The failure after the last allowed restart is final until a user restarts the task."""
     found = world()
     for _ in range(2):
         fail(found)
@@ -92,7 +92,7 @@ def test_restarts_end_at_their_limit() -> None:
 
 @cases("reason", NoRestart.PERMANENT, NoRestart.KILLED)
 def test_failures_that_a_restart_does_not_cure_stay_failed(reason: NoRestart) -> None:
-    """Time passes and nothing starts."""
+    """A task with a permanent failure, or killed by a user, stays FAILED."""
     found = world()
     fail(found, reason)
     found.settle()
@@ -100,7 +100,7 @@ def test_failures_that_a_restart_does_not_cure_stay_failed(reason: NoRestart) ->
 
 
 def test_without_the_policy_the_trace_stays_as_it_is() -> None:
-    """At `never`, and at `auto` where the leader does not say that all members are agents."""
+    """`never`, and `auto` in a group that may have Java workers, change neither state nor trace."""
     found = world(policy="never")
     fail(found)
     found.settle()
@@ -113,7 +113,7 @@ def test_without_the_policy_the_trace_stays_as_it_is() -> None:
 
 
 def test_a_restart_that_was_planned_before_the_policy_changed_is_dropped() -> None:
-    """The herder checks a planned restart again when it is due."""
+    """The policy is checked again when a planned restart is due."""
     found = world(policy="auto")
     membership = found.state.membership
     found.state = replace(found.state, membership=None)
@@ -126,7 +126,7 @@ def test_a_restart_that_was_planned_before_the_policy_changed_is_dropped() -> No
 
 
 def test_a_failed_connector_is_restarted_too() -> None:
-    """Its instance comes back; its tasks are not touched."""
+    """The connector instance starts again, and its tasks are not touched."""
     found = world()
     tasks = dict(found.tasks)
     found.fail("a")
@@ -138,7 +138,7 @@ def test_a_failed_connector_is_restarted_too() -> None:
 
 
 def test_a_task_that_runs_again_is_not_restarted() -> None:
-    """After an operator's restart or before a late timer: timers are never cancelled."""
+    """A task that was restarted meanwhile is left alone by a late timer."""
     found = world()
     fail(found)
     found.ask(RestartTask(task_id=TASK))
@@ -156,7 +156,7 @@ def test_a_task_that_runs_again_is_not_restarted() -> None:
 
 
 def test_a_change_of_the_connector_takes_the_place_of_a_planned_restart() -> None:
-    """A new set has no past; a stop is a stop; a paused one comes back paused."""
+    """A new config or target state takes effect instead of the planned restart."""
     found = world()
     fail(found)
     found.settled(PutConnectorConfig(connector="a", config={**SETTINGS, "other": "1"}))
@@ -177,7 +177,7 @@ def test_a_change_of_the_connector_takes_the_place_of_a_planned_restart() -> Non
 @cases("member", True, False)
 @cases("state", State.UNASSIGNED, State.FAILED, State.RUNNING)
 def test_a_final_report_without_membership_is_late(member: bool, state: State) -> None:
-    """Others may have the work by then, so the status topic has to be read before the write."""
+    """Another worker may have the work, so the status topic has to be read before the write."""
     world = World()
     world.settled(PutConnectorConfig(connector="a", config={TASKS: "1"}))
     found = world.state

@@ -25,7 +25,7 @@ PERMITTED = ("HmacSHA256", "HmacSHA1")
 
 
 def test_macs_are_those_of_rfc_4231_and_the_key_is_hidden() -> None:
-    """Test case 2 of the RFC; secrets stay out of logs."""
+    """A MAC is that of the RFC's test case 2, and no text form shows the key."""
     mac = mac_of(b"what do ya want for nothing?", key=b"Jefe", algorithm="HmacSHA256")
     assert mac.hex() == "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
     assert "kkk" not in repr(KEY)
@@ -33,7 +33,7 @@ def test_macs_are_those_of_rfc_4231_and_the_key_is_hidden() -> None:
 
 @given(body=st.binary(), algorithm=st.sampled_from(PERMITTED))
 def test_signed_requests_are_accepted(body: bytes, algorithm: str) -> None:
-    """Any body, under any permitted algorithm, with header names in any case."""
+    """Any signed body is accepted under a permitted algorithm, with header names in any case."""
     headers = signature_headers(body, session_key=KEY, algorithm=algorithm)
     lower = {name.lower(): value for name, value in headers.items()}
     for given_headers in (headers, lower):
@@ -42,7 +42,7 @@ def test_signed_requests_are_accepted(body: bytes, algorithm: str) -> None:
 
 @given(body=st.binary(min_size=1), position=st.integers(min_value=0))
 def test_a_changed_body_is_refused(body: bytes, position: int) -> None:
-    """One flipped bit is enough."""
+    """A request whose body differs in one bit from the signed one is refused."""
     headers = signature_headers(body, session_key=KEY, algorithm="HmacSHA256")
     changed = bytearray(body)
     changed[position % len(body)] ^= 1
@@ -51,7 +51,7 @@ def test_a_changed_body_is_refused(body: bytes, position: int) -> None:
 
 
 def test_a_key_that_was_replaced_is_no_longer_valid() -> None:
-    """Only the newest key counts."""
+    """A signature with an older key is refused."""
     headers = signature_headers(b"[]", session_key=KEY, algorithm="HmacSHA256")
     newer = SessionKey(key=b"n" * 32, algorithm="HmacSHA256", created_ms=2_000)
     with pytest.raises(ForbiddenError, match=r"^Internal request contained invalid signature\.$"):
@@ -60,7 +60,7 @@ def test_a_key_that_was_replaced_is_no_longer_valid() -> None:
 
 @given(data=st.binary())
 def test_base64_is_read_with_and_without_padding(data: bytes) -> None:
-    """As Java's decoder does."""
+    """The padding of Base64 is optional, as for Java's decoder."""
     encoded = b64encode(data)
     assert decode_base64(encoded) == data
     assert decode_base64(encoded.rstrip(b"=")) == data
@@ -68,7 +68,7 @@ def test_base64_is_read_with_and_without_padding(data: bytes) -> None:
 
 @given(text=st.binary(max_size=12))
 def test_other_text_is_a_bad_request(text: bytes) -> None:
-    """No text makes the decoder fail in another way."""
+    """The decoder raises no error other than BadRequestError."""
     with contextlib.suppress(BadRequestError):
         assert len(decode_base64(text)) <= len(text)
 
@@ -82,7 +82,7 @@ def test_other_text_is_a_bad_request(text: bytes) -> None:
     ("HmacSHA256", 100, 13),
 )
 def test_keys_are_as_long_as_javas(algorithm: str, size_bits: int | None, length: int) -> None:
-    """Otherwise Java leaders would replace our keys, and we theirs, for ever."""
+    """Leaders of both kinds replace keys of another length, so the lengths must be equal."""
     assert key_length_bytes(algorithm, size_bits) == length
 
 
@@ -98,6 +98,6 @@ def test_keys_are_as_long_as_javas(algorithm: str, size_bits: int | None, length
     (SessionKey(key=b"k" * 31, algorithm="HmacSHA256", created_ms=1_000), 1_000, True),
 )
 def test_odd_and_old_keys_change(current: SessionKey | None, now_ms: int, needed: bool) -> None:
-    """No key, an old one, one of another algorithm or length, or one from the far future."""
+    """A missing, old, differently made or future key is replaced."""
     settings = SessionKeySettings(algorithm="HmacSHA256", size_bits=None, ttl_ms=100)
     assert needs_new_key(current, settings, now_ms) is needed

@@ -1,4 +1,4 @@
-"""Records that leaders write into the config topic, and a reducer that is fed with them."""
+"""The records that leaders write into the config topic, and a reducer that reads them."""
 
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.internal_topics import LogRecord, config_records
@@ -7,7 +7,7 @@ from pyconnect_agent.core.internal_topics.configlog import Applied, ConfigLog
 
 
 class ConfigTopicFeed:
-    """Applies records to a reducer at consecutive offsets."""
+    """A feed that applies records to a reducer, at successive offsets."""
 
     def __init__(self) -> None:
         self.log = ConfigLog()
@@ -32,7 +32,7 @@ class ConfigTopicFeed:
 
 
 def full_write(connector: str, tasks: int, config: dict[str, str]) -> list[LogRecord]:
-    """Return the records that a leader writes: config, a full set of tasks made from it, commit."""
+    """Return the records of a leader's write: config, a full task set made from it, commit."""
     return [
         config_records.connector_config(connector, config),
         *(

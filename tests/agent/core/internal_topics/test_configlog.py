@@ -26,7 +26,7 @@ def feed() -> ConfigTopicFeed:
 
 
 def test_a_target_state_is_reported_only_when_it_differs(feed: ConfigTopicFeed) -> None:
-    """The default is STARTED; states before the config and equal states are unreported."""
+    """The state is STARTED by default; an equal state, or one before its config, is no change."""
     assert feed.write(config_records.connector_config("a", {})).changes == (
         ConnectorConfigUpdated(connector="a"),
     )
@@ -50,7 +50,7 @@ def test_a_target_state_is_reported_only_when_it_differs(feed: ConfigTopicFeed) 
     ("[1]", TargetState.STARTED, 1),
 )
 def test_state_v2_wins(feed: ConfigTopicFeed, value: str, state: TargetState, notices: int) -> None:
-    """An unusable `state.v2` falls back to `state`, an unknown name keeps what was."""
+    """An unusable `state.v2` falls back to `state`; an unknown name changes nothing."""
     feed.full("c", 0)
     assert len(feed("target-state-c", value).notices) == notices
     assert feed.state.target_state("c") is state
@@ -68,14 +68,14 @@ def test_a_removed_target_state_of_a_configured_connector_is_started(feed: Confi
 
 @cases("value", None, b"", b"  ", b"null")
 def test_null_payloads_remove_a_connector(feed: ConfigTopicFeed, value: bytes | None) -> None:
-    """Empty payloads and a null literal are tombstones for the config store."""
+    """Empty payloads and a null literal count as tombstones."""
     feed.full("c", 1)
     assert feed("connector-c", value).changes == (ConnectorConfigRemoved(connector="c"),)
     assert not feed.state.contains("c")
 
 
 def test_removal_keeps_the_task_count_for_fencing(feed: ConfigTopicFeed) -> None:
-    """A re-created connector is fenced against the tasks of the removed one."""
+    """The count stays, so that a new connector of the same name fences the old one's tasks."""
     feed.full("c", 2)
     feed.full("other", 1)
     feed.write(config_records.task_count_record("c", 2))
@@ -91,7 +91,7 @@ def test_removal_keeps_the_task_count_for_fencing(feed: ConfigTopicFeed) -> None
 
 
 def test_task_configs_count_only_when_committed(feed: ConfigTopicFeed) -> None:
-    """Task records wait for the commit that says how many there are."""
+    """Task configs wait for the commit that has their number."""
     feed.write(config_records.connector_config("c", {"v": "1"}))
     task = config_records.task_config(ConnectorTaskId("c", 0), {"t": "1"})
     assert feed.write(task) == Applied()
@@ -106,7 +106,7 @@ def test_task_configs_count_only_when_committed(feed: ConfigTopicFeed) -> None:
 
 
 def test_an_incomplete_commit_makes_the_connector_inconsistent(feed: ConfigTopicFeed) -> None:
-    """Its tasks are not used, the old configs stay, a complete commit repairs it."""
+    """After an incomplete commit no task is usable, until a complete one follows."""
     feed.full("c", 1)
     feed.write(config_records.task_config(ConnectorTaskId("c", 1), {}))
     assert feed.write(config_records.tasks_commit("c", 2)).changes == (
@@ -121,7 +121,7 @@ def test_an_incomplete_commit_makes_the_connector_inconsistent(feed: ConfigTopic
 
 
 def test_a_commit_never_uses_task_configs_of_before_the_previous_one(feed: ConfigTopicFeed) -> None:
-    """An incomplete set is thrown away with its commit."""
+    """The buffered configs of an incomplete task set are dropped with its commit."""
     feed.write(config_records.connector_config("c", {}))
     feed.write(config_records.task_config(ConnectorTaskId("c", 0), {}))
     feed.write(config_records.tasks_commit("c", 2))
@@ -131,7 +131,7 @@ def test_a_commit_never_uses_task_configs_of_before_the_previous_one(feed: Confi
 
 
 def test_surplus_tasks_after_a_shrink_are_kept_but_do_not_exist(feed: ConfigTopicFeed) -> None:
-    """Only the count says which tasks there are; compaction brings old ones back."""
+    """The count decides which tasks exist; compaction may bring surplus configs back."""
     feed.full("c", 3)
     feed.full("c", 1)
     assert feed.state.tasks("c") == (ConnectorTaskId("c", 0),)
@@ -139,7 +139,7 @@ def test_surplus_tasks_after_a_shrink_are_kept_but_do_not_exist(feed: ConfigTopi
 
 
 def test_an_empty_commit_is_a_generation_only_after_task_configs(feed: ConfigTopicFeed) -> None:
-    """The generation advances when task configs of the connector were ever buffered."""
+    """An empty commit starts a generation only if task configs have been read before."""
     feed.full("c", 0)
     assert feed.state.task_config_generations == {}
     feed.full("c", 1)
@@ -148,7 +148,7 @@ def test_an_empty_commit_is_a_generation_only_after_task_configs(feed: ConfigTop
 
 
 def test_a_commit_without_connector_config_is_a_removal(feed: ConfigTopicFeed) -> None:
-    """Compaction may leave the commit of a connector whose config and tombstone are gone."""
+    """Compaction may remove a connector's config and tombstone but leave its commit."""
     feed.write(*full_write("c", 2, {})[1:])
     assert feed.write(config_records.tasks_commit("c", 2)).changes == ()
     feed.write(config_records.connector_config("c", {}))
@@ -157,7 +157,7 @@ def test_a_commit_without_connector_config_is_a_removal(feed: ConfigTopicFeed) -
 
 
 def test_a_task_count_record_ends_pending_fencing(feed: ConfigTopicFeed) -> None:
-    """It says that every producer of older generations has been fenced."""
+    """A task count record means that all producers of older task sets are fenced."""
     feed.full("c", 2)
     feed.write(config_records.task_count_record("c", 2))
     assert feed.state.pending_fencing == frozenset()
@@ -166,7 +166,7 @@ def test_a_task_count_record_ends_pending_fencing(feed: ConfigTopicFeed) -> None
 
 
 def test_a_session_key_is_read_back_as_written(feed: ConfigTopicFeed) -> None:
-    """The key travels as base64; the latest counts."""
+    """A session key is base64 with or without padding, and the latest one counts."""
     key = SessionKey(key=bytes(range(32)), algorithm="HmacSHA256", created_ms=5)
     assert feed.write(config_records.session_key(key)).changes == (
         SessionKeyUpdated(session_key=key),
@@ -177,7 +177,7 @@ def test_a_session_key_is_read_back_as_written(feed: ConfigTopicFeed) -> None:
 
 
 def test_restart_requests_and_logger_levels_are_only_reported(feed: ConfigTopicFeed) -> None:
-    """They change no state."""
+    """Restart requests and logger levels change no state."""
     before = feed.state
     request = config_records.restart_request("c", only_failed=True, include_tasks=False)
     assert feed.write(request).changes == (
@@ -229,7 +229,7 @@ def test_restart_requests_and_logger_levels_are_only_reported(feed: ConfigTopicF
 def test_a_useless_record_is_noticed_and_counts_for_the_offset(
     feed: ConfigTopicFeed, key: str | None, value: str | None
 ) -> None:
-    """It changes nothing else; the notice names offset and key, never the value."""
+    """A useless record only changes the offset; its notice has offset and key, not the value."""
     feed.full("c", 1)
     before = feed.state
     applied = feed(key, value)
@@ -243,7 +243,7 @@ def test_a_useless_record_is_noticed_and_counts_for_the_offset(
 
 @cases("value", b"{", b"\xff", b"nonsense", b"'x'", b"NaN")
 def test_an_unreadable_value_keeps_the_offset(feed: ConfigTopicFeed, value: bytes) -> None:
-    """Workers compare offsets, and Apache's stays behind such a record."""
+    """Workers compare offsets, and Apache's does not count such a record."""
     feed.full("c", 1)
     before = feed.state
     assert len(feed("connector-c", value).notices) == 1
@@ -251,7 +251,7 @@ def test_an_unreadable_value_keeps_the_offset(feed: ConfigTopicFeed, value: byte
 
 
 def test_markers_leave_the_offset_behind_the_log_end() -> None:
-    """The offset is the last record's + 1 although a transaction marker follows it."""
+    """The offset is that of the last record + 1, even if a transaction marker follows."""
     log = ConfigLog()
     log.apply(4, *config_records.connector_config("c", {}))
     assert log.offset == 5
@@ -260,7 +260,7 @@ def test_markers_leave_the_offset_behind_the_log_end() -> None:
 
 
 def test_properties_of_other_types_become_their_json_text(feed: ConfigTopicFeed) -> None:
-    """Only a foreign writer makes such; the connector exists as it does for Java workers."""
+    """Values of other types, which no worker writes, become text, as a Java worker reads them."""
     feed("connector-c", '{"properties":{"a":1,"b":true,"c":null,"d":"x"}}')
     assert feed.state.connector_config("c") == {"a": "1", "b": "true", "c": None, "d": "x"}
 
@@ -272,7 +272,7 @@ def without_offset(state: ConfigSnapshot) -> tuple[object, ...]:
 
 
 def test_a_snapshot_copies_only_changed_entries(feed: ConfigTopicFeed) -> None:
-    """With thousands of tasks, a target state must not cost a copy of them."""
+    """A changed target state does not cost a copy of thousands of task configs."""
     feed.full("c", 2)
     first = feed.state
     assert feed.state is first

@@ -20,7 +20,7 @@ def log() -> OffsetLog:
 
 
 def test_a_tombstone_removes_by_raw_key(log: OffsetLog) -> None:
-    """As compaction does: an equal partition in another order stays."""
+    """As in compaction, a tombstone leaves an equal partition with other bytes."""
     log.apply(DB_TABLE, b"1")
     log.apply(TABLE_DB, b"2")
     log.apply(DB_TABLE, None)
@@ -31,7 +31,7 @@ def test_a_tombstone_removes_by_raw_key(log: OffsetLog) -> None:
 
 
 def test_a_lookup_prefers_the_exact_bytes_then_the_newest(log: OffsetLog) -> None:
-    """By the record's timestamp: reading order means nothing across partitions."""
+    """Without the exact key the newest value by timestamp counts, as partitions have no order."""
     log.apply(DB_TABLE, b"exact", 1)
     log.apply(TABLE_DB, b"newer", 2)
     assert log.lookup(DB_TABLE) == b"exact"
@@ -43,13 +43,13 @@ def test_a_lookup_prefers_the_exact_bytes_then_the_newest(log: OffsetLog) -> Non
 
 @cases("other", b'["c",{"a":1.0}]', b'["c",{"a":true}]', b'["c",{"a":"1"}]')
 def test_values_of_other_types_are_other_partitions(log: OffsetLog, other: bytes) -> None:
-    """Java's maps tell 1, 1.0, true and "1" apart."""
+    """1, 1.0, true and "1" are different values, as in Java's maps."""
     log.apply(b'["c",{"a":1}]', b"v")
     assert log.lookup(other) is None
 
 
 def test_writes_leave_one_live_key_that_is_in_use(log: OffsetLog) -> None:
-    """A Java connector finds its bytes again; the newest key gets the value of the last entry."""
+    """The newest key in use gets the last value, so that a Java connector finds its own bytes."""
     assert log.plan_write([(DB_TABLE, b"1"), (TABLE_DB, b"2")]) == ((DB_TABLE, b"2"),)
     log.apply(TABLE_DB, b"1")
     assert log.plan_write([(DB_TABLE, b"2")]) == ((TABLE_DB, b"2"),)
@@ -61,7 +61,7 @@ def test_writes_leave_one_live_key_that_is_in_use(log: OffsetLog) -> None:
 
 
 def test_a_null_partition_is_an_entry_of_its_connector(log: OffsetLog) -> None:
-    """Sources without partitions use it."""
+    """Sources without partitions have a null partition."""
     assert log.apply(b'["c",null]', b"1") == ()
     assert log.lookup(b'["c", null]') == b"1"
     assert log.connector_entries("c") == {b'["c",null]': b"1"}
@@ -69,7 +69,7 @@ def test_a_null_partition_is_an_entry_of_its_connector(log: OffsetLog) -> None:
 
 @cases("key", b"{", b"\xff", b"{}", b'["c"]', b'["c",{},1]', b"[1,{}]", b'["c",[]]', b'["c","x"]')
 def test_a_foreign_key_is_kept_by_its_bytes_and_noticed(log: OffsetLog, key: bytes) -> None:
-    """It belongs to no connector."""
+    """A key that cannot be read belongs to no connector, and its bytes still find the value."""
     (notice,) = log.apply(key, b"1")
     assert notice.detail
     assert log.lookup(key) == b"1"
@@ -78,14 +78,14 @@ def test_a_foreign_key_is_kept_by_its_bytes_and_noticed(log: OffsetLog, key: byt
 
 
 def test_a_null_key_is_noticed(log: OffsetLog) -> None:
-    """No offset can be written under a null key."""
+    """A record without a key is ignored with a notice."""
     assert len(log.apply(None, b"1")) == 1
     assert log.entries() == {}
 
 
 @given(st.text(), st.text(), st.text())
 def test_whitespace_and_escapes_in_a_key_mean_nothing(connector: str, name: str, text: str) -> None:
-    """Whether a key can be cut or has to be read, the entry is found under any form of it."""
+    """An entry is found under any JSON form of its key, cut or parsed."""
     key = [connector, {name: text}]
     log = OffsetLog()
     log.apply(json.dumps(key, separators=(",", ":"), ensure_ascii=False).encode(), b"1")
@@ -94,7 +94,7 @@ def test_whitespace_and_escapes_in_a_key_mean_nothing(connector: str, name: str,
 
 
 def test_a_key_is_live_once_however_often_it_is_written(log: OffsetLog) -> None:
-    """Also among keys of equal content, where the newest value decides."""
+    """Among keys of equal content, the newest value decides the order."""
     for number, key in enumerate((DB_TABLE, TABLE_DB, DB_TABLE, TABLE_DB, DB_TABLE)):
         log.apply(key, b"%d" % number, number)
     assert log.keys_in_use(b'["c", {"db":"d","table":"t"}]') == (DB_TABLE, TABLE_DB)
@@ -127,7 +127,7 @@ def raw_keys(draw: st.DrawFn) -> bytes:
 def test_after_a_write_every_order_finds_it_under_one_live_key(
     history: list[tuple[bytes, bytes | None, int]], key: bytes, value: bytes | None
 ) -> None:
-    """Earlier records of the topic do not matter; other partitions are untouched."""
+    """A written offset is found under any order of members, whatever was on the topic before."""
     log = OffsetLog()
     for record in history:
         log.apply(*record)
@@ -153,7 +153,7 @@ def test_after_a_write_every_order_finds_it_under_one_live_key(
 
 @given(st.lists(st.tuples(raw_keys(), st.one_of(st.none(), st.just(b"v"))), max_size=25))
 def test_entries_are_what_compaction_leaves(history: list[tuple[bytes, bytes | None]]) -> None:
-    """The index never disagrees with the data."""
+    """The image has the entries that compaction leaves, by key and by connector."""
     log = OffsetLog()
     for record in history:
         log.apply(*record)

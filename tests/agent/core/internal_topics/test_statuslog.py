@@ -41,7 +41,7 @@ def log() -> StatusLog:
 
 
 def test_a_long_trace_is_cut_in_its_middle() -> None:
-    """A broker would refuse the record, and the task would never be shown as FAILED."""
+    """A record without the cut would be refused, and the task would never be shown as FAILED."""
     trace = "java.sql.BatchUpdateException: " + "\u00e4" * 3_000_000 + "\nCaused by: timeout"
     written = encode_status(status(State.FAILED, trace=trace))
     assert 200_000 < len(written) < 1_000_000
@@ -51,7 +51,7 @@ def test_a_long_trace_is_cut_in_its_middle() -> None:
 
 
 def test_records_have_the_bytes_that_apache_writes(log: StatusLog) -> None:
-    """`trace` and `version` are present, null when there is none."""
+    """Keys, members and their order are Apache's; missing traces and versions are null."""
     plain = Status(state=State.FAILED, worker_id="w:1", generation=3)
     assert sent(log.send("c", plain, safe=False)).record == (
         b"status-connector-c",
@@ -70,13 +70,13 @@ def test_records_have_the_bytes_that_apache_writes(log: StatusLog) -> None:
 
 
 def test_destroyed_is_written_as_a_tombstone(log: StatusLog) -> None:
-    """The state is never stored."""
+    """DESTROYED is never the content of a record."""
     destroyed = log.send("c", status(State.DESTROYED), safe=False)
     assert sent(destroyed).record == (b"status-connector-c", None)
 
 
 def test_written_entries_are_read_back(log: StatusLog) -> None:
-    """Both sides agree on the format."""
+    """Statuses and topics that this worker writes are readable for it."""
     written = status(State.FAILED, trace="t")
     assert log.apply(*sent(log.send("c", written, safe=False)).record) == ()
     assert log.apply(*sent(log.send(TASK, written, safe=False)).record) == ()
@@ -91,7 +91,7 @@ def test_written_entries_are_read_back(log: StatusLog) -> None:
 
 
 def test_a_status_without_version_is_read(log: StatusLog) -> None:
-    """Older workers do not write it."""
+    """Older workers write no version."""
     log.apply(b"status-connector-c", b'{"state":"RUNNING","worker_id":"w:1","generation":1}')
     found = log.connector("c")
     assert found is not None
@@ -99,7 +99,7 @@ def test_a_status_without_version_is_read(log: StatusLog) -> None:
 
 
 def test_removing_a_connector_drops_its_tasks(log: StatusLog) -> None:
-    """Its topics stay: they have records of their own."""
+    """The topics of a removed connector stay, because each has its own tombstone."""
     for number in range(2):
         log.apply(f"status-task-c-{number}".encode(), encode_status(status()))
     log.apply(b"status-task-d-0", encode_status(status()))
@@ -130,7 +130,7 @@ def test_removing_a_connector_drops_its_tasks(log: StatusLog) -> None:
 def test_a_late_unassigned_of_a_former_owner_hides_no_running_work(
     log: StatusLog, key: bytes, worker: str, generation: int, hides: bool
 ) -> None:
-    """A worker's own reports come in order; another one was frozen while the work moved."""
+    """A former owner that was frozen may report UNASSIGNED late; own reports come in order."""
     running = status(State.RUNNING, worker="new:1", generation=2)
     late = status(State.UNASSIGNED, worker=worker, generation=generation)
     for said in (running, late):
@@ -149,7 +149,7 @@ def test_a_late_unassigned_of_a_former_owner_hides_no_running_work(
 def test_a_safe_write_never_hides_a_newer_workers_status(
     log: StatusLog, worker: str, generation: int, written: bool
 ) -> None:
-    """It is done by the same worker, or in no older generation than the status read."""
+    """A safe write needs the same worker, or no older generation than the status read."""
     log.apply(b"status-connector-c", encode_status(status(worker="w:1", generation=5)))
     late = status(State.UNASSIGNED, worker=worker, generation=generation)
     assert (log.send("c", late, safe=True) is not None) is written
@@ -157,7 +157,7 @@ def test_a_safe_write_never_hides_a_newer_workers_status(
 
 
 def test_a_failed_send_is_repeated_until_it_is_replaced(log: StatusLog) -> None:
-    """Also in a later generation, but not for a deleted entry, nor over this worker's newer one."""
+    """A failed send is repeated unless its entry is deleted or a newer status was sent."""
     send = sent(log.send(TASK, status(State.FAILED, generation=1), safe=False))
     log.send("other", status(generation=2), safe=False)
     assert log.should_repeat(send)
@@ -171,7 +171,7 @@ def test_a_failed_send_is_repeated_until_it_is_replaced(log: StatusLog) -> None:
 
 @cases("safe", True, False)
 def test_a_failed_send_is_not_repeated_over_a_later_owner(log: StatusLog, safe: bool) -> None:
-    """Another worker's newer status was read meanwhile."""
+    """A failed send is dropped once a later owner's status has been read."""
     send = sent(log.send(TASK, status(generation=1), safe=safe))
     assert log.should_repeat(send)
     log.apply(b"status-task-c-1-0", encode_status(status(worker="new:1", generation=2)))
@@ -181,7 +181,7 @@ def test_a_failed_send_is_not_repeated_over_a_later_owner(log: StatusLog, safe: 
 @cases("late", State.RUNNING, State.UNASSIGNED, State.FAILED)
 @cases("key", b"status-task-c-1-0", b"status-connector-c-1")
 def test_an_owner_corrects_an_older_generation(log: StatusLog, key: bytes, late: State) -> None:
-    """It may have waited in the network of a former owner; the correction is not repeated."""
+    """A late status of a former owner is overwritten once by the present owner."""
     own = status(worker="new:1", generation=6)
     if key.startswith(b"status-task"):
         log.send(TASK, own, safe=False)
@@ -204,7 +204,7 @@ def test_an_owner_corrects_an_older_generation(log: StatusLog, key: bytes, late:
     (None, status(worker="old:1", generation=5)),
 )
 def test_others_need_no_correction(log: StatusLog, own: Status | None, read: Status) -> None:
-    """Of work that is not here, of the same worker, of an owner that is not older."""
+    """A status of the same or a newer owner, or of work that is not here, is not corrected."""
     if own is not None:
         log.send(TASK, own, safe=False)
     log.apply(b"status-task-c-1-0", encode_status(read))
@@ -239,7 +239,7 @@ def test_others_need_no_correction(log: StatusLog, own: Status | None, read: Sta
 def test_a_useless_record_is_noticed_and_changes_nothing(
     log: StatusLog, key: bytes | None, value: bytes, severity: NoticeLevel
 ) -> None:
-    """An unknown key is a warning, a value that cannot be read is an error."""
+    """An unknown key is a warning, an unreadable value an error."""
     log.apply(b"status-connector-c", encode_status(status()))
     (notice,) = log.apply(key, value)
     assert notice.severity is severity
@@ -269,7 +269,7 @@ def test_a_useless_record_is_noticed_and_changes_nothing(
     )
 )
 def test_the_last_record_of_a_task_wins(records: list[tuple[bytes | None, bytes | None]]) -> None:
-    """Unless its connector was removed after it."""
+    """The last record of a task counts, unless its connector was removed after it."""
     log = StatusLog()
     expected: dict[str, dict[int, bytes]] = {"a": {}, "a-0": {}}
     for key, value in records:

@@ -41,19 +41,19 @@ JSON_VALUES = st.recursive(
     (None, "null"),
 )
 def test_the_bytes_are_jacksons(value: object, expected: str) -> None:
-    """Offset keys are compared by bytes, so escapes, digits and order count."""
+    """Offset keys are compared by bytes, so escapes, digits and order must be Jackson's."""
     assert dumps(value) == expected.encode()
 
 
 @cases("value", 2**63, -(2**63) - 1, Decimal("NaN"), object(), [{"a": {1}}])
 def test_values_without_a_json_form_are_refused(value: object) -> None:
-    """Kafka has no such values either."""
+    """Values that Kafka's JSON cannot have are refused."""
     with pytest.raises(DataException):
         dumps(value)
 
 
 def test_endless_nesting_is_refused() -> None:
-    """A list within itself is an error, not a crash."""
+    """A list within itself raises an error and does not crash."""
     endless: list[object] = []
     endless.append(endless)
     with pytest.raises(DataException, match="nested too deeply"):
@@ -64,7 +64,7 @@ def test_endless_nesting_is_refused() -> None:
 
 @given(JSON_VALUES)
 def test_written_values_are_read_back(value: object) -> None:
-    """By our reader and by any other."""
+    """Written JSON has the same value for `loads` and for Python's reader."""
     assert loads(dumps(value)) == value
     assert json.loads(dumps(value)) == value
 
@@ -88,7 +88,7 @@ def test_written_values_are_read_back(value: object) -> None:
     (b"1e400", float("inf")),
 )
 def test_internal_topics_are_read_as_kafka_reads_them(data: bytes, expected: object) -> None:
-    """Leading zeros, garbage after the value and too large integers are tolerated."""
+    """Leading zeros, text after the value and too large integers are tolerated."""
     assert loads(data) == expected
 
 
@@ -97,7 +97,7 @@ def test_internal_topics_are_read_as_kafka_reads_them(data: bytes, expected: obj
     b"NaN", b"Infinity", b"'a'", b"{a:1}", b"[1,]", b"{", b'"\t"', b"\xff", b"+1", b".5", b"tru",
 )  # fmt: skip
 def test_text_that_is_not_json_is_a_value_error(data: bytes) -> None:
-    """Stores tell it apart from other failures."""
+    """Stores catch a fault in JSON by its type."""
     with pytest.raises(JsonTextError):
         loads(data)
     with pytest.raises(JsonTextError):
@@ -105,7 +105,7 @@ def test_text_that_is_not_json_is_a_value_error(data: bytes) -> None:
 
 
 def test_strict_reading_loses_nothing() -> None:
-    """Integers are unbounded, fractions exact, nothing follows; a value may be a prefix."""
+    """Integers are unbounded, fractions exact, and nothing may follow the value."""
     assert parse(b"18446744073709551617") == 2**64 + 1
     assert parse(b" [0.10, 007] ") == [Decimal("0.10"), 7]
     assert str(parse(b"0.10")) == "0.10"
@@ -117,7 +117,7 @@ def test_strict_reading_loses_nothing() -> None:
 
 @given(st.floats(width=32))
 def test_binary32_numbers_are_read_back(value: float) -> None:
-    """As text of a number, or as the string that stands for what is not finite."""
+    """A float becomes a number that reads back as itself, or a string if it is not finite."""
     text = json_text.float_text(value)
     number = float(text.strip('"').replace("Infinity", "inf"))
     assert struct.pack(">f", number) == struct.pack(">f", value) or value != value

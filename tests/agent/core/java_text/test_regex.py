@@ -48,14 +48,14 @@ from tests.support.cases import cases
     (r"\.\-\$", ".-$", "a-$"),
 )
 def test_translated_expressions_match_as_in_java(pattern: str, matching: str, other: str) -> None:
-    """The whole first text matches, the other one does not."""
+    """The expression matches the first text as a whole, and not the second."""
     compiled = compile_java_regex(pattern)
     assert compiled.fullmatch(matching)
     assert not compiled.fullmatch(other)
 
 
 def test_the_end_of_input_may_be_followed_by_a_line_end() -> None:
-    """A dollar sign finds the end before any of Java's line ends, not Python's only."""
+    """`$` matches before any of Java's line ends at the end, not only before Python's."""
     assert compile_java_regex("a$").search("a\r\n")
     assert compile_java_regex("a$").search("a\u2028")
     assert not compile_java_regex(r"a\z").search("a\n")
@@ -69,13 +69,13 @@ def test_the_end_of_input_may_be_followed_by_a_line_end() -> None:
     r"\p{Nope}", r"\k", r"\x{110000}", "(?U)a", "(?<1>a)", "(?y)", "a**",
 )  # fmt: skip
 def test_wrong_expressions_and_those_without_counterpart_are_refused(pattern: str) -> None:
-    """An expression either works as in Java or is refused; none is approximated."""
+    """An expression without an equal meaning in Python is refused, never approximated."""
     with pytest.raises(re.error):
         compile_java_regex(pattern)
 
 
 def test_errors_show_the_place_as_in_java() -> None:
-    """The message has the place, the expression and a mark below it."""
+    """An error has the position, the expression and a mark below the position."""
     with pytest.raises(
         re.error, match=re.escape("Dangling meta character '*' near index 0\n*a\n^")
     ):

@@ -1,4 +1,4 @@
-"""Records that a sink task cannot process, and where reports of them go, over a fake producer."""
+"""Records that a sink task cannot process, and their reports, over a fake producer."""
 
 import threading
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ TASK_ID = ConnectorTaskId("c", 2)
 class QueueProducer(FakeProducer):
     """A fake for two threads that can be closed; its `serve` waits as the client's does.
 
-    It raises `unforeseen` once that is set.
+    Once `unforeseen` is set, `serve` raises it.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""A sink loop over fakes, stepped by hand, and a task that notes its calls."""
+"""A sink loop over fakes, one iteration at a time, and a task that notes its calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ INTERVAL_MS, TIMEOUT_MS = 60_000, 5_000
 
 
 class RecordingTask(SinkTask):
-    """Notes every call with the value `is_closing` had in it."""
+    """Notes every call with the value of `is_closing` during the call."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, Any, bool]] = []
@@ -38,10 +38,10 @@ class RecordingTask(SinkTask):
         return "1"
 
     def start(self, props: Mapping[str, str]) -> None:
-        """Nothing to start."""
+        """Do nothing."""
 
     def stop(self) -> None:
-        """Nothing to stop."""
+        """Do nothing."""
 
     def note(self, call: str, detail: Any) -> None:
         self.calls.append((call, detail, self.context.is_closing))
@@ -72,7 +72,7 @@ class RecordingTask(SinkTask):
 
 
 class Sink:
-    """A loop over fakes, stepped by hand; `now_ms` is the clock."""
+    """A loop over fakes, one iteration at a time; `now_ms` is the clock."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Sink:
         reports: ErrantRecords | None = None,
         tracing: Tracing | None = None,
     ) -> None:
-        """With `overlapped` a put is done when its end is awaited, as late as it can be.
+        """Make the loop; with `overlapped` a put is done only when the loop waits for its end.
 
         `begun` counts batches with records. After slow puts the rest of a batch is not taken.
         """
@@ -145,7 +145,7 @@ class Sink:
         self.task.initialize(self.context)
 
     def begin_put(self, records: Sequence[SinkRecord]) -> Callable[[], PutEnd]:
-        """As a Java process does: several puts, refused where an earlier frame ended early."""
+        """Begin a put as a Java process does, which refuses it after a frame that ended early."""
         self.begun += bool(records)
         return partial(self._take, self.round, list(records))
 
@@ -173,7 +173,7 @@ class Sink:
         return PutEnd(taken=taken, puts=puts, stopped=stopped, due=len(due), error=error)
 
     def tick(self) -> int:
-        # Time passes while a poll waits, or the loop would poll for ever.
+        # Time must pass while a poll waits, or the loop would never end.
         if self.consumer.timeouts_s:
             self.now_ms += int(sum(self.consumer.timeouts_s) * 1000)
             self.consumer.timeouts_s.clear()
@@ -192,7 +192,7 @@ class Sink:
         self.consumer.assigned -= set(partitions)
 
     def committed(self, figure: str) -> object:
-        """A figure of the commits, such as `skip-total`."""
+        """Return a figure of the commits, such as `skip-total`."""
         groups = self.metrics.values()
         return {**groups[TASK], **groups[SINK_TASK]}[f"offset-commit-{figure}"]
 
@@ -201,7 +201,7 @@ class Sink:
         self.loop.step()
 
     def next_commit(self) -> None:
-        """Step with the commit due, and nothing to consume."""
+        """Do one iteration with the commit due, and nothing to consume."""
         self.now_ms += INTERVAL_MS
         self.consumer.polls.append([])
         self.context.timeout(1)
@@ -213,7 +213,7 @@ def message(offset: int, partition: int = 0) -> FakeMessage:
 
 
 def assigned_sink(reports: ErrantRecords | None = None) -> Sink:
-    """A sink that has P0 and P1, and has noted nothing yet."""
+    """Return a sink that has P0 and P1, and has noted nothing yet."""
     made = Sink(reports=reports)
     made.assign({P0: 0, P1: 0})
     made.task.calls.clear()

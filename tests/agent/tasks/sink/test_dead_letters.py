@@ -32,7 +32,7 @@ from tests.support.fakes.fake_clients import FakeMessage
 def test_the_log_names_the_record_only_when_messages_are_included(
     caplog: pytest.LogCaptureFixture, messages: bool
 ) -> None:
-    """By topic, partition, offset and timestamp; its value is in no line in either case."""
+    """The log has topic, partition, offset and timestamp on request, and never the value."""
     config = {
         "errors.tolerance": "all",
         "errors.log.enable": "true",
@@ -53,14 +53,14 @@ def test_the_log_names_the_record_only_when_messages_are_included(
 
 
 def test_without_the_log_nothing_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """The default: a skipped record leaves no line."""
+    """A skipped record leaves no line in the log by default."""
     with caplog.at_level(logging.DEBUG):
         assert convert(POISON, tolerance({"errors.tolerance": "all"})) == []
     assert caplog.messages == []
 
 
 def test_the_trace_of_a_failed_task_says_which_record_it_was() -> None:
-    """Topic, partition and offset, and nothing of its value."""
+    """The trace has topic, partition and offset of the record, but not its value."""
     with pytest.raises(ConnectException, match="Tolerance exceeded in error handler") as raised:
         convert(POISON, tolerance({}))
     assert str(raised.value) == "Tolerance exceeded in error handler"
@@ -73,7 +73,7 @@ def test_the_trace_of_a_failed_task_says_which_record_it_was() -> None:
 
 
 def test_failures_are_counted(queue: Queue) -> None:
-    """Kafka's `task-error-metrics`."""
+    """A record that fails and is skipped counts once in Kafka's `task-error-metrics`."""
     assert convert(POISON, queue.tolerance) == []
     assert convert(FakeMessage(the_value=json.dumps("good").encode()), queue.tolerance) != []
     counts = queue.counts
@@ -83,7 +83,7 @@ def test_failures_are_counted(queue: Queue) -> None:
 
 
 def test_the_queue_gets_the_record_as_it_was_consumed(queue: Queue) -> None:
-    """Original key, value, headers and timestamp, then the context, as texts."""
+    """A dead letter has the original key, value, headers and timestamp, and context as texts."""
     queue.tolerance.failed(failure(DataException("provided text")))
     (sent,) = queue.producer.sent
     expected = ("dead", b"k", POISON.the_value, 1234)
@@ -109,7 +109,7 @@ def test_the_queue_gets_the_record_as_it_was_consumed(queue: Queue) -> None:
 
 
 def test_absent_messages_and_timestamps_stay_absent(queue: Queue) -> None:
-    """Java's null message; the client would take 0 for the present."""
+    """An exception without a message gives a null header, and an absent timestamp is sent as 0."""
     queue.queue.report(failure(ValueError()))
     (sent,) = queue.producer.sent
     assert dict(sent.headers)["__connect.errors.exception.message"] is None
@@ -120,7 +120,7 @@ def test_absent_messages_and_timestamps_stay_absent(queue: Queue) -> None:
 def test_a_record_that_does_not_reach_the_queue_is_logged_and_counted(
     queue: Queue, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The task goes on; neither the log nor the error has the record's value."""
+    """An undelivered dead letter is logged and counted without the record's value."""
     refused = KafkaException(ClientError(ClientError.MSG_SIZE_TOO_LARGE))
     queue.producer.refusals.append(refused)
     first = queue.queue.report(failure(ValueError()))
@@ -134,7 +134,7 @@ def test_a_record_that_does_not_reach_the_queue_is_logged_and_counted(
 
 
 def test_a_full_producer_makes_the_task_wait(queue: Queue) -> None:
-    """Back-pressure is no failure."""
+    """A full producer queue delays the report and is not a failure."""
     queue.producer.refusals += [BufferError(), BufferError()]
     queue.queue.report(failure(ValueError()))
     assert len(queue.producer.sent) == 1
@@ -142,7 +142,7 @@ def test_a_full_producer_makes_the_task_wait(queue: Queue) -> None:
 
 
 def test_closing_waits_for_records_in_flight() -> None:
-    """For as long as it is told to."""
+    """Closing the queue waits as long as its timeout says."""
     made = Queue()
     made.queue.close(7.5)
     assert made.producer.closed_after_s == 7.5
@@ -152,7 +152,7 @@ def test_closing_waits_for_records_in_flight() -> None:
 def test_the_topic_has_one_partition_and_the_replicas_of_the_config(
     outcome: bool | KafkaError,
 ) -> None:
-    """One that exists is taken as it is; the cause says why one cannot be created."""
+    """An existing topic is used as it is; a topic that cannot be created fails with the cause."""
     asked: list[TopicSpec] = []
 
     class Admin:
@@ -171,7 +171,7 @@ def test_the_topic_has_one_partition_and_the_replicas_of_the_config(
 
 
 def test_an_unforeseen_failure_of_the_queue_ends_the_task(deaths: list[BaseException]) -> None:
-    """The futures of later reports would never complete."""
+    """An unforeseen failure ends the task, as the futures of later reports would never complete."""
     error = RuntimeError("unforeseen")
     made = Queue()
     made.producer.unforeseen = error
@@ -185,7 +185,7 @@ def committed_by(queue: Queue, partition: TopicPartition) -> Future[None]:
 
 
 def test_a_commit_waits_for_the_reports_of_its_partitions(queue: Queue) -> None:
-    """And only for those: others may be unfinished."""
+    """A commit does not wait for the reports of other partitions."""
     here, elsewhere = TopicPartition("t", 3), TopicPartition("t", 4)
     report = queue.reports.report(consumed(), ValueError())
     queue.reports.report(consumed(FakeMessage("t", 4, 1)), ValueError())
@@ -200,7 +200,7 @@ def test_a_commit_waits_for_the_reports_of_its_partitions(queue: Queue) -> None:
 
 
 def test_a_commit_waits_for_dead_letters_of_conversions(queue: Queue) -> None:
-    """A kill after the commit would lose them. One that cannot be delivered is given up."""
+    """A commit waits for the dead letter of a conversion until it is delivered or given up."""
     for deliver in (
         lambda: queue.producer.deliver(0),
         lambda: queue.producer.fail(0, ClientError.TOPIC_AUTHORIZATION_FAILED),
@@ -214,7 +214,7 @@ def test_a_commit_waits_for_dead_letters_of_conversions(queue: Queue) -> None:
 
 
 def test_no_commit_passes_a_report_that_failed(queue: Queue) -> None:
-    """Neither the commit that meets it nor the task's last, until the partition is lost."""
+    """Every commit of the partition raises the report's error, until the partition is lost."""
     partition = TopicPartition("t", 3)
     queue.reports.report(consumed(), ValueError())
     queue.producer.fail(0, ClientError.TOPIC_AUTHORIZATION_FAILED)
@@ -228,7 +228,7 @@ def test_no_commit_passes_a_report_that_failed(queue: Queue) -> None:
 
 
 def test_a_report_that_was_sent_cannot_be_recalled(queue: Queue) -> None:
-    """It is not cancelled; after its partition is lost it is not waited for."""
+    """A sent report cannot be cancelled; after the partition's loss a commit does not wait."""
     report = queue.reports.report(consumed(), ValueError())
     assert not report.cancel()
     queue.producer.deliver()
@@ -249,7 +249,7 @@ def test_a_report_of_a_transformed_record_has_the_original_bytes(queue: Queue) -
 
 
 def test_a_record_of_the_tasks_own_is_serialized(queue: Queue) -> None:
-    """With its converters, headers too."""
+    """The task's converters serialize the key, value and headers of a record that the task made."""
     record = SinkRecord("t", 3, None, "key", None, "value", 8, 99)
     record.headers.add_string("n", "w")
     queue.reports.report(record, ValueError())
@@ -259,7 +259,7 @@ def test_a_record_of_the_tasks_own_is_serialized(queue: Queue) -> None:
 
 
 def test_a_report_that_is_not_tolerated_is_sent_and_raised(strict_queue: Queue) -> None:
-    """And raised again after a `put` that hid it."""
+    """Each report raises, and the loop raises the first again after a `put` that hid it."""
     strict_queue.reports.raise_failure()
     error = ValueError("first")
     for reason in (error, ValueError("second")):
@@ -272,13 +272,13 @@ def test_a_report_that_is_not_tolerated_is_sent_and_raised(strict_queue: Queue) 
 
 
 def test_tolerated_reports_do_not_fail_the_task(queue: Queue) -> None:
-    """The kind of report does not matter."""
+    """A report of a task that tolerates all errors raises nothing."""
     queue.reports.report(consumed(), ValueError())
     queue.reports.raise_failure()
 
 
 def test_a_report_that_is_only_logged_is_done_at_once(caplog: pytest.LogCaptureFixture) -> None:
-    """There is nothing to wait for."""
+    """The future of a report that goes only to the log is done when `report` returns."""
     handling = tolerance({"errors.tolerance": "all", "errors.log.enable": "true"})
     reports = ErrantRecords(handling, converters())
     report: Future[None] = reports.report(consumed(), ValueError("no place"))

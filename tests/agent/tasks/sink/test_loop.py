@@ -22,7 +22,7 @@ from tests.support.fakes.fake_clients import FakeMessage
 
 
 def test_records_are_put_and_their_offsets_committed_once(sink: Sink) -> None:
-    """A periodic commit offers what `put` accepted, is_closing False all the time."""
+    """A periodic commit offers the offsets that `put` accepted, with is_closing False."""
     sink.deliver(message(0), message(1), message(0, 1))
     sink.next_commit()
     sink.consumer.finish_commit()
@@ -39,7 +39,7 @@ def test_records_are_put_and_their_offsets_committed_once(sink: Sink) -> None:
 
 
 def test_a_requested_commit_comes_at_the_next_iteration(sink: Sink) -> None:
-    """It does not wait for the interval, and is_closing is False in it."""
+    """A requested commit does not wait for the interval, and is_closing is False in it."""
     sink.deliver(message(0))
     sink.context.request_commit()
     sink.deliver()
@@ -48,7 +48,7 @@ def test_a_requested_commit_comes_at_the_next_iteration(sink: Sink) -> None:
 
 
 def test_no_commit_starts_while_one_is_under_way(sink: Sink) -> None:
-    """Also not by request; after the timeout one may, and the late result counts as skipped."""
+    """Even a request starts no second commit before the timeout; a late result is skipped."""
     sink.deliver(message(0))
     sink.context.request_commit()
     sink.deliver(message(1))
@@ -66,7 +66,7 @@ def test_no_commit_starts_while_one_is_under_way(sink: Sink) -> None:
 
 
 def test_a_failed_commit_is_counted_and_nothing_rewound(sink: Sink) -> None:
-    """The next interval tries again."""
+    """The next interval repeats a failed commit."""
     sink.deliver(message(0))
     sink.next_commit()
     sink.consumer.finish_commit(KafkaError("no coordinator"))
@@ -79,7 +79,7 @@ def test_a_failed_commit_is_counted_and_nothing_rewound(sink: Sink) -> None:
 
 
 def test_a_batch_is_repeated_until_put_accepts_it(sink: Sink) -> None:
-    """All partitions are paused meanwhile, and its offsets are not offered to pre_commit."""
+    """Until `put` accepts the batch, all partitions are paused and its offsets are not offered."""
     sink.task.put_errors = [RetriableException("later"), RetriableException("later")]
     sink.deliver(message(0), message(1))
     assert sink.consumer.paused == {P0, P1}
@@ -93,7 +93,7 @@ def test_a_batch_is_repeated_until_put_accepts_it(sink: Sink) -> None:
 
 
 def test_a_timeout_caps_the_next_wait_once(sink: Sink) -> None:
-    """Without it the wait lasts until the next commit."""
+    """A timeout of the task limits one wait; the next wait lasts until the next commit."""
     waits: list[float] = []
     poll = sink.consumer.poll
     sink.consumer.poll = lambda n, t: (waits.append(t), poll(n, t))[1]  # type: ignore[method-assign]
@@ -106,7 +106,7 @@ def test_a_timeout_caps_the_next_wait_once(sink: Sink) -> None:
 
 
 def test_an_exception_of_put_ends_the_task(sink: Sink) -> None:
-    """With Connect's text, the cause below it, and offsets left at the last commit."""
+    """The task fails with Connect's text and the cause, and commits no offset of the failed put."""
     sink.task.put_errors = [ValueError("boom")]
     sink.consumer.polls.append([message(0)])
     with pytest.raises(ConnectException, match="Exiting WorkerSinkTask due to unrecoverable") as e:
@@ -116,7 +116,7 @@ def test_an_exception_of_put_ends_the_task(sink: Sink) -> None:
 
 
 def test_a_report_that_the_task_hides_keeps_the_offsets_of_its_put() -> None:
-    """The tolerance was exceeded in a put that ended well: its records count as not taken."""
+    """A put during which the tolerance was exceeded fails the task, even if `put` returned."""
 
     class Exceeded:
         def raise_failure(self) -> None:
@@ -124,10 +124,10 @@ def test_a_report_that_the_task_hides_keeps_the_offsets_of_its_put() -> None:
                 raise ConnectException("Tolerance exceeded in error handler")
 
         def await_reports(self, partitions: Collection[TopicPartition]) -> None:
-            """None is open."""
+            """Do nothing, as there is no open report."""
 
         def abandon(self, partitions: Collection[TopicPartition]) -> None:
-            """None is open."""
+            """Do nothing, as there is no open report."""
 
     rejecting = assigned_sink(reports=Exceeded())
     rejecting.consumer.polls.append([message(0)])
@@ -138,7 +138,7 @@ def test_a_report_that_the_task_hides_keeps_the_offsets_of_its_put() -> None:
 
 
 def test_a_stop_commits_and_closes_with_is_closing(sink: Sink) -> None:
-    """pre_commit sees it True, close sees it False, and the commit comes after close (R9)."""
+    """is_closing is True in pre_commit and False in close; the commit comes after close (R9)."""
     sink.deliver(message(0))
     sink.control.stop_requested.set()
     sink.loop.run()
@@ -147,7 +147,7 @@ def test_a_stop_commits_and_closes_with_is_closing(sink: Sink) -> None:
 
 
 def test_a_revoked_subset_is_finished_alone(sink: Sink) -> None:
-    """Cooperative rebalance: only its partitions are offered, the others go on (R6)."""
+    """A cooperative rebalance offers only the revoked partitions; the others continue (R6)."""
     sink.deliver(message(0), message(0, 1))
     sink.revoke(P1)
     assert sink.task.calls[1:] == [("pre_commit", {P1: 1}, True), ("close", {P1}, False)]
@@ -159,7 +159,7 @@ def test_a_revoked_subset_is_finished_alone(sink: Sink) -> None:
 
 
 def test_lost_partitions_are_closed_without_a_commit(sink: Sink) -> None:
-    """Another member has them already (R5)."""
+    """A lost partition is not committed, as another member already has it (R5)."""
     sink.deliver(message(0))
     sink.lose(P0)
     assert sink.task.calls[1:] == [("close", {P0}, False)]
@@ -168,7 +168,7 @@ def test_lost_partitions_are_closed_without_a_commit(sink: Sink) -> None:
 
 
 def test_pre_commit_that_raises_rewinds_unless_closing(sink: Sink) -> None:
-    """A periodic failure goes back to the last commit; a closing one commits nothing (R8)."""
+    """A periodic failure rewinds to the last commit; a closing failure commits nothing (R8)."""
     sink.deliver(message(0))
     sink.task.pre_commit_errors = [ValueError("flush failed")]
     sink.next_commit()
@@ -183,7 +183,7 @@ def test_pre_commit_that_raises_rewinds_unless_closing(sink: Sink) -> None:
 
 
 def test_offsets_of_pre_commit_are_checked(sink: Sink) -> None:
-    """Too high, unassigned and unasked ones are ignored; a lower one is taken."""
+    """Offsets that are too high, unassigned or not offered are ignored; lower ones count."""
     sink.deliver(message(0), message(1), message(2))
     sink.task.provide = lambda _: {P0: 2, P1: 9, TopicPartition("other", 0): 5}
     sink.next_commit()
@@ -191,7 +191,7 @@ def test_offsets_of_pre_commit_are_checked(sink: Sink) -> None:
 
 
 def test_an_empty_mapping_skips_the_commit(sink: Sink) -> None:
-    """The sink keeps its own offsets; that counts as success."""
+    """An empty mapping of a sink that keeps its own offsets counts as a successful commit."""
     sink.deliver(message(0))
     sink.task.provide = lambda _: {}
     sink.next_commit()
@@ -208,7 +208,7 @@ def test_an_empty_mapping_skips_the_commit(sink: Sink) -> None:
     ({P0: -1}, "returned the offset -1 for"),
 )
 def test_results_of_pre_commit_unlike_javas_fail(sink: Sink, provided: Any, text: str) -> None:
-    """None is not taken for an empty mapping, and -1 not for librdkafka's end of the partition."""
+    """None is not an empty mapping, and -1 is not librdkafka's end of the partition."""
     sink.deliver(message(0))
     sink.task.provide = lambda _: provided
     with pytest.raises(ConnectException, match=rf"pre_commit\(\) \(in Java: preCommit\) {text}"):
@@ -216,7 +216,7 @@ def test_results_of_pre_commit_unlike_javas_fail(sink: Sink, provided: Any, text
 
 
 def test_a_negative_offset_is_refused_where_it_is_asked_for(sink: Sink) -> None:
-    """For librdkafka -1 is the end: records would be left out."""
+    """A negative offset raises at the request, as librdkafka reads -1 as the end."""
     for target in ((P0, -1), ({P0: 3, P1: -2},)):
         with pytest.raises(ConnectException, match="must not be negative: -"):
             sink.context.offset(*target)  # type: ignore[call-overload]
@@ -224,7 +224,7 @@ def test_a_negative_offset_is_refused_where_it_is_asked_for(sink: Sink) -> None:
 
 
 def test_a_pause_pauses_everything_and_asks_for_a_commit(sink: Sink) -> None:
-    """put goes on with empty batches; a resume leaves what the task paused itself."""
+    """A paused `put` gets empty batches; a resume leaves partitions that the task has paused."""
     sink.context.pause(P1)
     sink.control.should_pause = True
     sink.deliver(message(0))
@@ -239,7 +239,7 @@ def test_a_pause_pauses_everything_and_asks_for_a_commit(sink: Sink) -> None:
 
 
 def test_partitions_of_a_batch_awaiting_redelivery_can_be_revoked(sink: Sink) -> None:
-    """Their records leave the batch; the rest is delivered again."""
+    """Records of the revoked partition leave the batch; the other records are put again."""
     sink.task.put_errors = [RetriableException("later")]
     sink.deliver(message(0), message(5, 1))
     sink.revoke(P0)
@@ -249,7 +249,7 @@ def test_partitions_of_a_batch_awaiting_redelivery_can_be_revoked(sink: Sink) ->
 
 
 def test_an_assignment_opens_and_may_rewind(sink: Sink) -> None:
-    """An offset asked for in `open` counts at once, as committed and as current."""
+    """An offset that the task requests in `open` counts at once, as committed and as current."""
     new = TopicPartition("t", 2)
     sink.task.on_open = lambda: sink.context.offset(new, 42)
     sink.assign({new: 7})
@@ -259,7 +259,7 @@ def test_an_assignment_opens_and_may_rewind(sink: Sink) -> None:
 
 
 def test_an_exception_in_a_rebalance_is_raised_after_the_poll(sink: Sink) -> None:
-    """The client's callback must not raise."""
+    """The exception of `open` is kept during the client's callback, which must not raise."""
 
     def fail() -> None:
         raise ValueError("cannot open")
@@ -271,7 +271,7 @@ def test_an_exception_in_a_rebalance_is_raised_after_the_poll(sink: Sink) -> Non
 
 
 def test_a_task_can_rewind_itself(sink: Sink) -> None:
-    """The seek comes before the next poll."""
+    """The consumer seeks to the requested offset before the next poll."""
     sink.context.offset({P0: 3, P1: None})
     sink.deliver()
     assert sink.consumer.seeks == [(P0, 3)]
@@ -279,7 +279,7 @@ def test_a_task_can_rewind_itself(sink: Sink) -> None:
 
 
 def test_dropped_records_advance_the_offset() -> None:
-    """A transformation that drops, and a tolerated failure, both count as consumed."""
+    """A record that a transformation drops, or whose failure is tolerated, counts as consumed."""
 
     def transform(record: SinkRecord) -> SinkRecord | None:
         if record.value == "v1":
@@ -294,14 +294,14 @@ def test_dropped_records_advance_the_offset() -> None:
 
 
 def test_messages_of_partitions_that_are_gone_are_left_out(sink: Sink) -> None:
-    """A rebalance within a poll may leave some behind."""
+    """Messages left over from a rebalance within a poll are not put."""
     sink.deliver(message(0), FakeMessage("gone", 0, 5, b"x"), message(1))
     assert sink.task.puts() == [["v0", "v1"]]
     assert sink.loop.offsets.current == {P0: 2, P1: 0}
 
 
 def test_a_record_carries_the_consumed_message(sink: Sink) -> None:
-    """Key, headers, timestamp and original coordinates."""
+    """A sink record has the message's key, headers, timestamp and original coordinates."""
     records: list[SinkRecord] = []
     sink.task.put = records.extend  # type: ignore[method-assign]
     sink.deliver(FakeMessage("t", 1, 9, b"v", b"k", (2, 5), (("h", b"12"), ("h", None))))
@@ -313,7 +313,7 @@ def test_a_record_carries_the_consumed_message(sink: Sink) -> None:
 
 
 def test_a_context_knows_its_assignment(sink: Sink) -> None:
-    """Foreign partitions cannot be paused, and nothing works before the start."""
+    """Unassigned partitions cannot be paused, and no call works before the start."""
     assert sink.context.assignment() == {P0, P1}
     with pytest.raises(IllegalWorkerStateException, match="not currently assigned"):
         sink.context.pause(TopicPartition("x", 0))
@@ -323,7 +323,7 @@ def test_a_context_knows_its_assignment(sink: Sink) -> None:
 
 
 def test_four_tasks_one_dies_and_the_others_keep_their_buffers_progress() -> None:
-    """KIP-275: on revocation a buffering sink stores its part and resumes behind it."""
+    """On revocation a buffering sink stores its part and commits the offset behind it (KIP-275)."""
     sinks = [Sink() for _ in range(3)]
     for number, sink in enumerate(sinks):
         partition = TopicPartition("t", number)
@@ -334,7 +334,7 @@ def test_four_tasks_one_dies_and_the_others_keep_their_buffers_progress() -> Non
             sink: Sink = sink,
             stored: dict[TopicPartition, int] = stored,
         ) -> Mapping[TopicPartition, int]:
-            # Complete objects have 100,000 records; a part is only stored when closing.
+            # Only full objects of 100,000 records are stored, and a part when closing.
             return dict(offered) if sink.context.is_closing else dict(stored)
 
         sink.task.provide = provide

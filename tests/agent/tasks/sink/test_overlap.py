@@ -1,4 +1,4 @@
-"""A sink loop that consumes while its task takes a batch: the task sees no difference."""
+"""A sink loop that consumes while its task takes a batch, which the task must not notice."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -23,12 +23,12 @@ PUT_RECORDS = 4
 
 
 class Log(FakeConsumer):
-    """Hands out the records of two partitions, two from each; seeks and pauses count.
+    """Returns the records of two partitions, two from each; heeds seeks and pauses.
 
-    With `whole_frames` it hands out as many as are asked for, two from each in turn.
+    With `whole_frames` it returns as many as are asked for, two from each in turn.
 
-    `rebalances`: at the first poll after so many puts were begun, P1 is taken and given back;
-    late: after records of P0 are there.
+    `rebalances`: at the first poll after so many puts were begun, P1 is revoked and assigned again;
+    "late" means after records of P0 are polled.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Log(FakeConsumer):
         for _ in range(max_records // PUT_RECORDS if self.whole_frames else not found):
             found += self.fetch(self.assigned - self.paused)
         if not found:
-            # One wait is as long as all until the next commit.
+            # One poll waits as long as all polls until the next commit.
             self.timeouts_s.append(600 * timeout_s)
         return found
 
@@ -85,9 +85,10 @@ class Log(FakeConsumer):
 
 
 class Doing(RecordingTask):
-    """Does what is to be done at a record, once.
+    """Does the deed of each record once.
 
-    Checks that records come in their order, and that it is offered the offsets that it has taken.
+    The task checks that records come in order, and that it is offered the offsets that it has
+    taken.
     """
 
     def __init__(self, deeds: Mapping[tuple[TopicPartition, int], str]) -> None:
@@ -134,7 +135,7 @@ class Doing(RecordingTask):
         return offered
 
     def check(self, holds: bool, *found: object) -> None:
-        # What is raised here is dealt with by the loop.
+        # Noted and not raised, as the loop handles an exception of the task.
         if not holds:
             self.faults.append(found)
 
@@ -157,7 +158,7 @@ def history(
     whole_frames: bool = False,
     slow_puts: bool = False,
 ) -> tuple[list[tuple[str, Any, bool]], Mapping[TopicPartition, int], Log]:
-    """Run a task over the log; return its calls and what was committed."""
+    """Run a task over the log; return its calls, the committed offsets and the log."""
     task = Doing(deeds)
     sink = Sink(
         task=task,
@@ -184,7 +185,7 @@ def history(
         sink.control.stop_requested.set()
         sink.loop.run()
     except ConnectException as exc:
-        # Anything else is a fault of this test's.
+        # Any other exception is a fault of this test.
         if not isinstance(exc.__cause__, ValueError):
             raise
         sink.control.stop_requested.set()
@@ -202,14 +203,14 @@ def history(
 def test_calls_and_commits_are_those_of_a_loop_that_does_not_overlap(
     deeds: dict[tuple[TopicPartition, int], str], rebalances: list[tuple[int, str]]
 ) -> None:
-    """The comparison covers all requests and errors of the task and all moves of its partitions."""
+    """The test draws all requests and errors of the task and all moves of its partitions."""
     one_by_one, overlapped = (history(deeds, rebalances, overlapped=each) for each in (False, True))
     found = set(deeds.values())
     if "fail" not in found:
         assert set(overlapped[1].values()) == set(one_by_one[1].values()) == {RECORDS}
-    # How a put ends is seen after the polls beside it: a partition that is resumed comes back a
-    # batch later, one that goes in such a poll is closed before a commit, a failure or another
-    # put, and what is given back may come in other batches.
+    # The loop sees the end of a put after the polls beside it: a resumed partition comes back a
+    # batch later, a partition that goes in such a poll is closed before a commit, a failure or
+    # another put, and records given back may come in other batches.
     kinds = {kind for _, kind in rebalances}
     if not {"pause", "revoke late"} & (found | kinds) and not (kinds and found):
         assert overlapped[:2] == one_by_one[:2]
@@ -219,7 +220,7 @@ def test_calls_and_commits_are_those_of_a_loop_that_does_not_overlap(
 def test_several_puts_in_a_frame_lose_and_double_nothing(
     deeds: dict[tuple[TopicPartition, int], str], rebalances: list[tuple[int, str]], slow_puts: bool
 ) -> None:
-    """The task checks the order of records, and the offsets that it is offered."""
+    """Every record is taken once and in order, and the task is offered the right offsets."""
     _, committed, _ = history(
         deeds, rebalances, overlapped=True, whole_frames=True, slow_puts=slow_puts
     )
@@ -228,7 +229,7 @@ def test_several_puts_in_a_frame_lose_and_double_nothing(
 
 
 def test_frames_grow_while_puts_are_quick_and_full() -> None:
-    """A frame that a task lets wait has one put again."""
+    """A frame that ends early reduces the next frame to one put."""
     sizes: list[int] = []
     task = Doing({(P0, 13): "pause"})
     sink = Sink(task=task, overlapped=True, put_records=2, consumer=lambda sink: Asked(sizes))
@@ -236,10 +237,10 @@ def test_frames_grow_while_puts_are_quick_and_full() -> None:
     sink.assign({P0: 0})
     for _ in range(7):
         sink.loop.step()
-    # From the second growth on two are under way before an end is known.
+    # From the second growth on two batches are under way before the first end is known.
     assert sizes == [2, 2, 4, 4, 4, 8, 8]
     assert task.taken == {P0: 14}
-    # The records behind those that the task has taken come again when it has asked for them.
+    # After the resume the records behind those that the task has taken are consumed again.
     sink.context.resume(P0)
     task.paused = None
     for _ in range(2):
@@ -249,7 +250,7 @@ def test_frames_grow_while_puts_are_quick_and_full() -> None:
 
 
 class Asked(FakeConsumer):
-    """Always has as many records as it is asked for, and notes how many that were."""
+    """Always has as many records as the loop asks for, and notes their numbers."""
 
     def __init__(self, sizes: list[int]) -> None:
         super().__init__()
@@ -268,7 +269,7 @@ class Asked(FakeConsumer):
 
 
 def test_a_record_after_a_pause_is_consumed_once() -> None:
-    """A record that arrives after all puts have ended is not consumed ahead of a put."""
+    """After the end of all puts, a new record is not consumed ahead of a put, and so only once."""
     sink = Sink(overlapped=True)
     sink.assign({P0: 0})
     sink.deliver(message(0))
@@ -280,7 +281,7 @@ def test_a_record_after_a_pause_is_consumed_once() -> None:
 
 
 def test_the_next_batch_is_consumed_while_the_task_takes_one() -> None:
-    """One batch ahead and no more."""
+    """At most one batch is consumed ahead of the one that the task takes."""
     sink = Sink(overlapped=True)
     sink.assign({P0: 0})
     sink.deliver(message(0))

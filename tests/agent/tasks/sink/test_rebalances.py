@@ -1,4 +1,4 @@
-"""The sink loop where rebalances meet pauses, redelivery, late commits and the end of a task."""
+"""The sink loop in rebalances during pauses, redelivery, late commits and the end of a task."""
 
 from collections.abc import Collection
 
@@ -12,7 +12,7 @@ P2 = TopicPartition("t", 2)
 
 
 def test_a_late_commit_does_not_bring_back_a_partition_that_is_gone(sink: Sink) -> None:
-    """Its offset would be taken for the last commit if the partition came again."""
+    """A late result would otherwise count as the last commit when the partition comes again."""
     sink.deliver(message(0), message(0, 1))
     sink.next_commit()
     sink.lose(P0)
@@ -21,7 +21,7 @@ def test_a_late_commit_does_not_bring_back_a_partition_that_is_gone(sink: Sink) 
 
 
 def test_a_commit_that_comes_after_its_time_counts_unless_another_began(sink: Sink) -> None:
-    """It is late, not wrong."""
+    """A commit's result after the timeout still counts as long as no other commit has begun."""
     sink.deliver(message(0))
     sink.context.request_commit()
     sink.deliver()
@@ -34,7 +34,7 @@ def test_a_commit_that_comes_after_its_time_counts_unless_another_began(sink: Si
 
 
 def test_a_closing_commit_that_fails_does_not_fail_the_task(sink: Sink) -> None:
-    """The next owner begins at the last commit."""
+    """A failed closing commit only counts; the next owner starts at the last commit."""
     sink.deliver(message(0))
     sink.consumer.commit_failure = KafkaError("not a member any more")
     sink.revoke(P0)
@@ -55,7 +55,7 @@ def test_a_partition_that_comes_back_starts_at_its_new_position(sink: Sink) -> N
 
 
 def test_new_partitions_wait_while_a_batch_is_to_come_again(sink: Sink) -> None:
-    """Else their records would be put into the batch that was refused."""
+    """Records of new partitions would otherwise be put into the batch that was refused."""
     sink.task.put_errors = [RetriableException("later")]
     sink.deliver(message(0))
     sink.assign({P2: 0})
@@ -65,7 +65,7 @@ def test_new_partitions_wait_while_a_batch_is_to_come_again(sink: Sink) -> None:
 
 
 def test_reading_goes_on_when_all_of_a_refused_batch_is_revoked(sink: Sink) -> None:
-    """There is nothing left to deliver again."""
+    """Partitions are resumed, as no record is left to be put again."""
     sink.task.put_errors = [RetriableException("later")]
     sink.deliver(message(0))
     sink.revoke(P0)
@@ -74,7 +74,7 @@ def test_reading_goes_on_when_all_of_a_refused_batch_is_revoked(sink: Sink) -> N
 
 
 def test_paused_partitions_stay_paused_while_assigned(sink: Sink) -> None:
-    """The client forgets it in a rebalance; a partition that left is paused no longer."""
+    """The pause survives a rebalance, in which the client forgets it, but not a revocation."""
     sink.context.pause(P0, P1)
     sink.revoke(P0)
     sink.consumer.paused.clear()
@@ -84,7 +84,7 @@ def test_paused_partitions_stay_paused_while_assigned(sink: Sink) -> None:
 
 
 def test_a_paused_connector_gets_new_partitions_paused(sink: Sink) -> None:
-    """They begin when it is resumed."""
+    """New partitions of a paused connector are paused until the connector is resumed."""
     sink.control.should_pause = True
     sink.deliver()
     sink.assign({P2: 0})
@@ -95,7 +95,7 @@ def test_a_paused_connector_gets_new_partitions_paused(sink: Sink) -> None:
 
 
 def test_a_failed_task_commits_records_that_put_accepted(sink: Sink) -> None:
-    """Its own failure closes as a stop does: pre_commit with is_closing, close, commit."""
+    """A failed task closes as a stopped one does: pre_commit with is_closing, close, commit."""
     sink.deliver(message(0))
     sink.task.put_errors = [ValueError("boom")]
     sink.consumer.polls.append([message(1)])
@@ -107,7 +107,7 @@ def test_a_failed_task_commits_records_that_put_accepted(sink: Sink) -> None:
 
 
 def test_an_exception_of_close_fails_the_task_after_the_poll(sink: Sink) -> None:
-    """The client's callback sees nothing of it; the partition is forgotten all the same."""
+    """The exception is kept during the client's callback, and the partition is forgotten."""
 
     def fail(partitions: Collection[TopicPartition]) -> None:
         raise OSError("cannot close")
@@ -121,7 +121,7 @@ def test_an_exception_of_close_fails_the_task_after_the_poll(sink: Sink) -> None
 
 
 def test_a_stopped_task_hears_of_no_rebalance(sink: Sink) -> None:
-    """Closing the consumer is one."""
+    """After `task_stopped` no rebalance calls the task, as closing the consumer causes one."""
     sink.loop.task_stopped()
     sink.revoke(P0)
     sink.assign({P2: 0})

@@ -1,4 +1,4 @@
-"""Offset stores in memory: what a task's process reads, and what it is told to write."""
+"""Offset stores in memory, with the offsets that a task's process reads and writes."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ def as_given(entries: Entries) -> list[LogRecord]:
 
 @dataclass
 class FakeOffsets:
-    """Implements `tasks.source.offsets.stores.OffsetStores`; `entries` are those committed."""
+    """A store as `tasks.source.offsets.OffsetStores`; `entries` are the committed ones."""
 
     topic: str = OFFSETS
     prepared: Callable[[Entries], Sequence[LogRecord]] = as_given
@@ -43,12 +43,12 @@ class FakeOffsets:
         self.entries.append(entries)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 @dataclass
 class FakeWorkerStore:
-    """As `Control` has it; `writes` are what it was given, `failures` end the next calls."""
+    """A store like `Control`; `writes` are the given entries, `failures` end the next calls."""
 
     entries: dict[bytes, bytes] = field(default_factory=dict)
     used: dict[bytes, tuple[bytes, ...]] = field(default_factory=dict)

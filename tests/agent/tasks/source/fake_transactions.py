@@ -1,4 +1,4 @@
-"""A transactional producer in memory: what a reader of committed records would see."""
+"""A transactional producer in memory, with the records that a consumer would read as committed."""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ Written = tuple[str, bytes | None, bytes | None]
 
 @dataclass
 class FakeTransactions:
-    """The producer's seam of `tasks.source.exactly_once.sender`.
+    """The producer as `tasks.source.exactly_once` uses it.
 
     `calls` are begin, commit and abort in order. `refusals` are raised by the next calls of
     `produce`, `commit_failures` by the next commits, `serve_failures` by the next `serve`, one

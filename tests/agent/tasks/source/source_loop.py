@@ -30,7 +30,7 @@ Polls: TypeAlias = Sequence[Sequence[SourceRecord] | Exception | None]
 
 
 class ScriptedTask(SourceTask):
-    """Returns or raises what `polls` holds, one each."""
+    """Returns or raises the items of `polls`, one in each poll."""
 
     def __init__(self, polls: Polls = ()) -> None:
         self.polls = list(polls)
@@ -40,10 +40,10 @@ class ScriptedTask(SourceTask):
         return "1"
 
     def start(self, props: Mapping[str, str]) -> None:
-        """Nothing to start."""
+        """Do nothing."""
 
     def stop(self) -> None:
-        """Nothing to stop."""
+        """Do nothing."""
 
     def poll(self) -> Sequence[SourceRecord] | None:
         polled = self.polls.pop(0) if self.polls else None
@@ -56,7 +56,7 @@ class ScriptedTask(SourceTask):
 
 
 class NotingTask(ScriptedTask):
-    """Notes what became of its records, by their values."""
+    """Notes the results of its records, by their values."""
 
     def __init__(self, polls: Polls = ()) -> None:
         super().__init__(polls)
@@ -67,7 +67,7 @@ class NotingTask(ScriptedTask):
 
 
 class Source:
-    """A loop over fakes, stepped by hand; `written` is the offset store."""
+    """A loop over fakes, one iteration at a time; `written` is the offset store."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Source:
         task: NotingTask | None = None,
         producer: TaskProducer | None = None,
     ) -> None:
-        """`producer`: a real one in place of the fake."""
+        """Make the loop; `producer`: a real one in place of the fake."""
         self.task = NotingTask() if task is None else task
         self.producer = FakeProducer()
         self.control = FakeControl()
@@ -106,7 +106,7 @@ class Source:
             committer=self.committer,
             metrics=self.metrics,
         )
-        # Runs are compared to single records elsewhere.
+        # Other tests compare runs with single records.
         self.sender.takes_runs = False
         self.loop = SourceLoop(
             task=self.task,

@@ -1,4 +1,4 @@
-"""Records sent at-least-once, the calls that their task gets, and the commits of their offsets."""
+"""At-least-once delivery: sent records, the calls that their task gets, and committed offsets."""
 
 import pytest
 from confluent_kafka import KafkaError as ClientError
@@ -15,7 +15,7 @@ FATAL = ClientError.TOPIC_AUTHORIZATION_FAILED
 
 
 def test_commit_record_is_called_after_delivery(source: Source) -> None:
-    """With its metadata and as it was before transformations; the topic is told once."""
+    """`commit_record` gets the metadata and the record as polled; a topic is reported once."""
     source.poll(record(1), record(2))
     assert source.task.records == []
     source.producer.deliver()
@@ -29,7 +29,7 @@ def test_commit_record_is_called_after_delivery(source: Source) -> None:
 
 @cases("takes_runs", True, False)
 def test_a_topic_begins_with_one_delivered_record(source: Source, *, takes_runs: bool) -> None:
-    """The client sends what follows before it knows whether the broker refused the first."""
+    """The client would send further records before it knows that the broker refused the first."""
     source.sender.takes_runs = takes_runs
     sent: list[tuple[str, int]] = []
     source.producer.open_topic = (  # type: ignore[method-assign]
@@ -42,7 +42,7 @@ def test_a_topic_begins_with_one_delivered_record(source: Source, *, takes_runs:
 
 
 def test_commit_record_is_called_for_a_dropped_record_without_an_offset() -> None:
-    """The next record that is sent does."""
+    """A dropped record commits no offset until a later record is sent."""
     source = Source(transform=lambda r: None if r.value == "v1" else r)
     source.producer.auto_deliver = True
     source.poll(record(1))
@@ -57,7 +57,7 @@ def test_commit_record_is_called_for_a_dropped_record_without_an_offset() -> Non
 
 
 def test_a_failed_delivery_fails_the_task_before_the_next_poll(source: Source) -> None:
-    """Its offset and those behind it are never committed."""
+    """The offsets of the failed record and of those behind it are never committed."""
     source.poll(record(1), record(2))
     source.producer.fail(0, FATAL)
     source.producer.deliver()
@@ -68,7 +68,7 @@ def test_a_failed_delivery_fails_the_task_before_the_next_poll(source: Source) -
 
 
 def test_a_failed_delivery_is_skipped_when_errors_are_tolerated() -> None:
-    """It is told as None and counts as acknowledged."""
+    """`commit_record` gets None for the failed record, which counts as acknowledged."""
     source = Source(tolerate_all=True)
     source.poll(record(1), record(2))
     source.producer.fail(0, FATAL)
@@ -80,7 +80,7 @@ def test_a_failed_delivery_is_skipped_when_errors_are_tolerated() -> None:
 
 
 def test_an_oversized_record_fails_as_a_delivery_would(source: Source) -> None:
-    """Java's producer reports it by callback, so the text is that of callbacks."""
+    """Java's producer reports such a record by callback, so the text is that of callbacks."""
     source.producer.refusals = [KafkaException(ClientError(ClientError.MSG_SIZE_TOO_LARGE))]
     source.poll(record(1))
     with pytest.raises(ConnectException, match="from producer send callback"):
@@ -88,21 +88,21 @@ def test_an_oversized_record_fails_as_a_delivery_would(source: Source) -> None:
 
 
 def test_another_refusal_fails_at_once(source: Source) -> None:
-    """Connect's text for what send itself raises."""
+    """An error that `send` itself raises has Connect's text for it."""
     source.producer.refusals = [KafkaException(ClientError(ClientError.UNKNOWN_PRODUCER_ID))]
     with pytest.raises(ConnectException, match="Unrecoverable exception trying to send"):
         source.poll(record(1))
 
 
 def test_a_full_queue_is_waited_out(source: Source) -> None:
-    """Back-pressure is no error and no record is sent twice."""
+    """A full producer queue is not an error, and no record is sent twice."""
     source.producer.refusals = [BufferError(), BufferError()]
     source.poll(record(1), record(2))
     assert [sent.value for sent in source.producer.sent] == [b"v1", b"v2"]
 
 
 def test_a_stop_interrupts_the_wait_for_a_full_queue(source: Source) -> None:
-    """The rest of the batch stays unsent, and its offsets are not tracked."""
+    """After a stop the rest of the batch stays unsent, and its offsets are not tracked."""
     source.control.stop_requested.set()
     source.producer.refusals = [BufferError()]
     source.poll(record(1), record(2))
@@ -111,7 +111,7 @@ def test_a_stop_interrupts_the_wait_for_a_full_queue(source: Source) -> None:
 
 
 def test_a_task_without_commit_record_is_not_asked() -> None:
-    """The hook costs nothing unless it is overridden."""
+    """Records of a task that does not override `commit_record` are acknowledged without a call."""
     source = Source()
     sender = AtLeastOnceSender(
         task=ScriptedTask(),
@@ -129,7 +129,7 @@ def test_a_task_without_commit_record_is_not_asked() -> None:
 
 
 def test_only_the_acknowledged_prefix_is_committed(source: Source) -> None:
-    """A gap holds back everything behind it."""
+    """A record without acknowledgement holds back the offsets of all records behind it."""
     source.poll(record(1), record(2), record(3))
     source.producer.deliver(0)
     source.producer.deliver(1)
@@ -143,7 +143,7 @@ def test_only_the_acknowledged_prefix_is_committed(source: Source) -> None:
 
 
 def test_partitions_are_committed_side_by_side(source: Source) -> None:
-    """A slow one does not hold back another."""
+    """A record without acknowledgement does not hold back another partition."""
     source.poll(record(1, "a"), record(1, "b"), record(2, "b"))
     source.producer.deliver(1, 2)
     source.loop.step()
@@ -152,14 +152,14 @@ def test_partitions_are_committed_side_by_side(source: Source) -> None:
 
 
 def test_commit_is_called_even_when_there_is_nothing_to_write(source: Source) -> None:
-    """SourceTask.commit tells that all is well."""
+    """`SourceTask.commit` is called after each successful commit, even one without offsets."""
     source.committer.commit()
     assert source.written == []
     assert source.task.commits == 1
 
 
 def test_a_failed_write_is_repeated_with_newer_offsets_on_top(source: Source) -> None:
-    """No offset is forgotten, and commit() is not called for the failed write."""
+    """A failed write does not call `commit`, and its offsets are part of the next write."""
     source.producer.auto_deliver = True
     source.poll(record(1, "a"), record(1, "b"))
     source.loop.step()
@@ -174,7 +174,7 @@ def test_a_failed_write_is_repeated_with_newer_offsets_on_top(source: Source) ->
 
 
 def test_a_failing_callback_ends_the_task(source: Source, deaths: list[BaseException]) -> None:
-    """Otherwise the task would run on without committing, and without a sign of it."""
+    """An exception in a callback ends the task, which otherwise would go on without commits."""
     error = RuntimeError("unforeseen")
 
     def serve() -> None:
@@ -190,7 +190,7 @@ def test_a_failing_callback_ends_the_task(source: Source, deaths: list[BaseExcep
 def test_an_offset_that_cannot_be_written_costs_no_other_its_commit(
     source: Source, partition: object, offset: dict[str, object]
 ) -> None:
-    """Partitions before and after it are committed; that commit counts as failed, the next not."""
+    """Offsets of other partitions are committed, but that commit counts as failed."""
     source.producer.auto_deliver = True
     bad = SourceRecord({"file": partition}, offset, "t", value="v")
     source.poll(bad)

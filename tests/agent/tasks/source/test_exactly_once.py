@@ -36,7 +36,7 @@ KEY = b'["c",{"file":"a"}]'
 
 @dataclass
 class Case:
-    """A sender and its surroundings."""
+    """A sender with its task, producer and stores."""
 
     boundary: BoundaryPolicy = field(default_factory=PollBoundary)
     offsets: FakeOffsets = field(default_factory=FakeOffsets)
@@ -82,7 +82,7 @@ def written(*numbers: int, offset: int) -> list[tuple[str, bytes | None, bytes |
 
 
 def test_records_share_a_transaction_with_the_last_offset_of_each_partition() -> None:
-    """One transaction per poll, also when records of several partitions alternate."""
+    """Each poll is one transaction, also when records of several partitions alternate."""
     case = Case()
     case.poll(1, 2)
     case.poll(3)
@@ -99,7 +99,7 @@ def test_records_share_a_transaction_with_the_last_offset_of_each_partition() ->
 
 
 def test_a_record_that_the_producer_did_not_take_leaves_no_offset() -> None:
-    """A full queue while the task is stopped: the last commit ends before that record."""
+    """The last commit of a stopped task ends before the record that met a full queue."""
     case = Case(stopping=True)
     case.send(1)
     case.producer.refusals.append(BufferError("queue full"))
@@ -111,7 +111,7 @@ def test_a_record_that_the_producer_did_not_take_leaves_no_offset() -> None:
 
 @cases("rest", "pause", "stop")
 def test_records_that_a_connector_wants_together_are_never_committed_in_part(rest: str) -> None:
-    """The queue is full when the rest comes: all of them are committed after it, or none."""
+    """After a full queue, either all records of a requested transaction are committed or none."""
     requested = RequestedTransactions()
     case = Case(boundary=ConnectorBoundary(requested), stopping=True)
     requested.commit_transaction()
@@ -131,7 +131,7 @@ def test_records_that_a_connector_wants_together_are_never_committed_in_part(res
 
 
 def test_an_empty_transaction_is_neither_begun_nor_aborted() -> None:
-    """The task is told of a commit, the broker of nothing."""
+    """An empty batch calls the task's `commit`, but not the broker."""
     case = Case()
     case.poll()
     assert case.producer.calls == []
@@ -145,7 +145,7 @@ def test_an_empty_transaction_is_neither_begun_nor_aborted() -> None:
 
 
 def test_commit_record_is_called_for_dropped_records_at_the_next_commit() -> None:
-    """They have no metadata and their offsets are not stored."""
+    """`commit_record` gets None for a dropped record, whose offset is not stored."""
     case = Case()
     case.sender.dropped(made(1))
     case.sender.batch_sent()
@@ -155,14 +155,14 @@ def test_commit_record_is_called_for_dropped_records_at_the_next_commit() -> Non
 
 
 def test_a_record_for_the_offsets_topic_fails_the_task() -> None:
-    """It could wait for its own transaction for ever."""
+    """A record for the offsets topic could wait for its own transaction for ever."""
     with pytest.raises(ConnectException, match="may not produce to their own offsets topics"):
         Case().send(1, OFFSETS)
 
 
 @cases("code", ClientError._FENCED, ClientError.UNKNOWN_PRODUCER_ID)
 def test_a_record_that_was_refused_fails_the_task(code: int) -> None:
-    """Its offset is not in any transaction."""
+    """The offset of a refused record is in no transaction."""
     case = Case()
     case.producer.refusals.append(KafkaException(ClientError(code)))
     with pytest.raises(ConnectException, match="Unrecoverable exception trying to send"):
@@ -172,7 +172,7 @@ def test_a_record_that_was_refused_fails_the_task(code: int) -> None:
 
 @cases("code", ClientError.MSG_SIZE_TOO_LARGE, ClientError.TOPIC_AUTHORIZATION_FAILED)
 def test_a_record_that_java_would_refuse_later_prevents_the_commit(code: int) -> None:
-    """As in Java it is no failure of the send; nothing of its transaction is seen."""
+    """Such a refusal fails the commit and not the send, as in Java; its transaction stays open."""
     case = Case()
     case.send(1)
     case.producer.refusals.append(KafkaException(ClientError(code)))
@@ -184,7 +184,7 @@ def test_a_record_that_java_would_refuse_later_prevents_the_commit(code: int) ->
 
 
 def test_a_commit_that_fails_calls_no_hook_and_needs_offsets() -> None:
-    """Records are never committed without their offsets; the task fails."""
+    """Records are not committed without their offsets; after a failure the task gets no call."""
     case = Case()
     record = SourceRecord({"file": "a"}, {"position": [1]}, "t")
     case.sender.send(record, ("t", b"v", None, -1, 0, None))
@@ -201,7 +201,7 @@ def test_a_commit_that_fails_calls_no_hook_and_needs_offsets() -> None:
 
 @cases("age_s, text", (1, "Failed to flush offsets"), (60, "before its producer transaction"))
 def test_an_expired_transaction_is_distinguished_from_a_fenced_one(age_s: int, text: str) -> None:
-    """The broker says the same of both; the transaction's age makes the difference."""
+    """The broker gives both the same error; the age of the transaction distinguishes them."""
     case = Case()
     case.send(1)
     case.now_s = age_s
@@ -212,7 +212,7 @@ def test_an_expired_transaction_is_distinguished_from_a_fenced_one(age_s: int, t
 
 
 def test_a_fenced_producer_fails_the_task_at_its_next_iteration() -> None:
-    """It may be known before the commit: librdkafka says so whenever its callbacks are served."""
+    """librdkafka may report the fencing before the commit, when its callbacks are served."""
     case = Case()
     case.send(1)
     case.producer.serve_failures.append(ProducerFencedError("fenced"))
@@ -239,7 +239,7 @@ def test_an_interval_spans_polls_and_ends_with_the_task() -> None:
 
 
 def test_a_requested_abort_drops_records_and_keeps_their_offsets() -> None:
-    """One abort, then a transaction of offsets alone."""
+    """After the abort, one transaction commits the offsets alone."""
     requested = RequestedTransactions()
     case = Case(boundary=ConnectorBoundary(requested))
     case.send(1)
@@ -251,7 +251,7 @@ def test_a_requested_abort_drops_records_and_keeps_their_offsets() -> None:
 
 
 def test_requests_on_a_record_win_over_the_batch() -> None:
-    """The record is the last of its transaction; the batch's request meets an empty one."""
+    """The record is the last of its transaction, so the batch's request finds an empty one."""
     requested = RequestedTransactions()
     case = Case(boundary=ConnectorBoundary(requested))
     second = made(2)
@@ -273,7 +273,7 @@ def test_requests_on_a_record_win_over_the_batch() -> None:
 
 
 def test_stores_hear_of_a_commit_after_it() -> None:
-    """Copies are made of what is committed; a transaction that fails leaves none."""
+    """Stores get the offsets of a committed transaction, and none of a failed one."""
     case = Case()
     case.poll(1)
     assert case.offsets.entries == [{KEY: b'{"position":1}'}]
@@ -285,7 +285,7 @@ def test_stores_hear_of_a_commit_after_it() -> None:
 
 
 def test_offsets_go_out_as_the_store_prepares_them() -> None:
-    """Under the key in use, with tombstones for others of equal content."""
+    """A transaction has the partition's key in use, and tombstones for keys of equal content."""
     case = Case()
     case.offsets.prepared = lambda entries: [LogRecord(b"other", None), LogRecord(b"used", b"1")]
     case.poll(1)
@@ -294,7 +294,7 @@ def test_offsets_go_out_as_the_store_prepares_them() -> None:
 
 
 def test_a_failed_preparation_prevents_the_commit() -> None:
-    """Tombstones that are not in the worker's topic yet must not be in the own one."""
+    """Tombstones that are not in the worker's topic yet must not be in the connector's topic."""
     case = Case()
 
     def refuse(entries: Mapping[bytes, bytes | None]) -> list[LogRecord]:
@@ -308,7 +308,7 @@ def test_a_failed_preparation_prevents_the_commit() -> None:
 
 
 def test_a_commit_says_how_far_it_is_behind_the_source() -> None:
-    """By the timestamp of the transaction's last record."""
+    """The lag of a commit is measured from the timestamp of the transaction's last record."""
     case = Case()
     now_ms = int(time.time() * 1000)
     for number, age_ms in ((1, 9_000_000), (2, 5_000_000)):
@@ -319,7 +319,7 @@ def test_a_commit_says_how_far_it_is_behind_the_source() -> None:
 
 
 def test_transactions_are_measured_by_their_records() -> None:
-    """Offsets do not count; an abort leaves an empty one that keeps the offsets."""
+    """Offsets do not count; an aborted transaction counts as one of no records."""
     requested = RequestedTransactions()
     case = Case(ConnectorBoundary(requested))
     for numbers, abort in (((1, 2, 3), False), ((4,), False), ((5, 6), True)):
@@ -346,7 +346,7 @@ def settings(**given: str) -> SourceTaskSettings:
     ({"transaction_boundary_interval_ms": "0"}, 0),
 )
 def test_an_interval_is_of_connector_or_worker(given: dict[str, str], interval_ms: int) -> None:
-    """The worker's is `offset.flush.interval.ms`; any case of `interval` counts."""
+    """The connector's interval wins over `offset.flush.interval.ms`; the boundary ignores case."""
     worker = distributed(offset_flush_interval_ms="7000")
     wanted = settings(transaction_boundary="Interval", **given)
     boundary, _ = exactly_once.boundary_of(wanted, worker, 60_000)
@@ -358,6 +358,6 @@ def test_an_interval_is_of_connector_or_worker(given: dict[str, str], interval_m
 
 
 def test_each_poll_is_a_transaction_unless_said_otherwise() -> None:
-    """Also an interval that is given without its boundary changes nothing."""
+    """An interval that is given without its boundary has no effect."""
     given = settings(transaction_boundary_interval_ms="300")
     assert isinstance(exactly_once.boundary_of(given, distributed(), 60_000)[0], PollBoundary)

@@ -1,4 +1,4 @@
-"""The loop of a source task: polls, pauses, what it sends and counts."""
+"""The loop of a source task: its polls and pauses, and the records that it sends and counts."""
 
 import math
 import time
@@ -21,7 +21,7 @@ TRACE = (
 
 
 def test_a_retriable_poll_counts_as_empty_and_another_error_ends(source: Source) -> None:
-    """RetriableException means try again."""
+    """The loop polls again after a RetriableException; any other exception ends it."""
     source.task.polls = [RetriableException("later"), [record(1)], ValueError("broken")]
     source.loop.step()
     source.loop.step()
@@ -38,14 +38,14 @@ def test_a_retriable_poll_counts_as_empty_and_another_error_ends(source: Source)
     ((each for each in [record(1)]), "generator"),
 )
 def test_a_poll_that_returns_no_records_is_named(source: Source, polled: Any, named: str) -> None:
-    """The task fails with what its author wrote."""
+    """The task fails with the type that `poll` has returned."""
     source.task.polls = [polled]
     with pytest.raises(ConnectException, match=f"NotingTask.poll returned {named}; it returns"):
         source.loop.step()
 
 
 def test_a_pause_reports_and_polls_no_more(source: Source) -> None:
-    """After it RUNNING is reported again."""
+    """A paused task is not polled, and RUNNING is reported at its resume."""
     source.control.should_pause = True
     source.task.polls = [[record(1)]]
 
@@ -69,14 +69,14 @@ class TaskOfAProcess(NotingTask):
 
 @cases("is_waiting", True, False)
 def test_a_poll_that_hangs_in_another_process_is_no_activity(*, is_waiting: bool) -> None:
-    """The loop asks again and again, but the task has not answered."""
+    """A poll counts as activity only when the process is not still in an earlier poll."""
     source = Source(task=TaskOfAProcess(is_waiting=is_waiting))
     source.loop.step()
     assert (source.loop.last_poll_ms is None) is is_waiting
 
 
 def test_a_paused_task_whose_process_has_ended_fails() -> None:
-    """It would be found otherwise only when the task is resumed."""
+    """The loop checks the process during a pause, not only when the task is resumed."""
 
     source = Source(task=TaskOfAProcess(is_waiting=False))
     source.control.should_pause = True
@@ -87,7 +87,7 @@ def test_a_paused_task_whose_process_has_ended_fails() -> None:
 
 
 def test_the_last_commit_waits_for_records_in_flight(source: Source) -> None:
-    """Everything acknowledged in time is committed."""
+    """The last commit includes all records that are acknowledged in time."""
     source.poll(record(1), record(2))
     source.producer.deliver()
     source.sender.finish(failed=False, complete=True)
@@ -96,7 +96,7 @@ def test_the_last_commit_waits_for_records_in_flight(source: Source) -> None:
 
 
 def test_a_commit_says_how_far_it_is_behind_the_source(source: Source) -> None:
-    """By the timestamp of its last record; a commit without timestamps says nothing."""
+    """The lag is measured from the timestamp of the last record, if that has one."""
 
     def longest() -> float:
         return float(source.metrics.values()[SOURCE_TASK]["source-record-commit-lag-max-ms"])
@@ -114,14 +114,14 @@ def test_a_commit_says_how_far_it_is_behind_the_source(source: Source) -> None:
 
 
 def test_trace_headers_reach_kafka_as_they_are(source: Source) -> None:
-    """Those of W3C Trace Context, as texts and as bytes, in their order."""
+    """Headers of W3C Trace Context reach Kafka unchanged and in their order."""
     source.poll(record(1, headers=[Header(name, None, text) for name, text in TRACE]))
     (sent,) = source.producer.sent
     assert sent.headers == [(name, text.encode()) for name, text in TRACE]
 
 
 def test_sent_records_have_the_converters_results(source: Source) -> None:
-    """Key, partition, timestamp and headers; no timestamp and -1 mean now."""
+    """A sent record has key, partition, timestamp and headers; no timestamp and -1 mean now."""
     headers = ConnectHeaders().add_string("h", "x")
     source.poll(
         record(1, key="k", kafka_partition=3, timestamp=12, headers=headers),
@@ -136,13 +136,13 @@ def test_sent_records_have_the_converters_results(source: Source) -> None:
 
 
 def test_a_negative_timestamp_fails_the_task(source: Source) -> None:
-    """-1 alone stands for none."""
+    """Of the negative timestamps only -1 stands for none."""
     with pytest.raises(ConnectException, match="Invalid record timestamp -5"):
         source.poll(record(1, timestamp=-5))
 
 
 def test_errors_of_the_hooks_are_swallowed(source: Source) -> None:
-    """A task that fails to take note goes on all the same."""
+    """A task whose `commit_record` and `commit` raise goes on."""
 
     def fail(*_: object) -> None:
         raise ValueError("cannot note")
@@ -157,7 +157,7 @@ def test_errors_of_the_hooks_are_swallowed(source: Source) -> None:
 
 
 def test_records_are_counted_on_their_way() -> None:
-    """Polled, filtered, under way, written; what the brokers refuse is not written."""
+    """Metrics count polled, active and written records; refused records are not written."""
     source = Source(
         transform=lambda record: None if record.value == "v2" else record, tolerate_all=True
     )
@@ -180,7 +180,7 @@ def test_records_are_counted_on_their_way() -> None:
 
 @cases("tolerate_all", True, False)
 def test_records_the_brokers_refuse_count_as_kafka_counts_them(tolerate_all: bool) -> None:
-    """A tolerated one is a failure, but neither error nor skipped; another one ends the task."""
+    """A tolerated refusal counts as a failure, but neither as error nor as skipped."""
     source = Source(tolerate_all=tolerate_all)
     source.poll(record(1))
     source.producer.fail(0, ClientError.TOPIC_AUTHORIZATION_FAILED)

@@ -1,4 +1,4 @@
-"""Offsets of a source connector in its own topic and in the worker's."""
+"""Offsets of a source connector in its own topic and in the worker's topic."""
 
 import threading
 from collections import ChainMap
@@ -56,7 +56,7 @@ def copied(stores: OwnOffsetsStore, worker: FakeWorkerStore) -> dict[bytes, byte
 
 
 def test_the_own_value_wins_and_the_workers_is_the_fallback() -> None:
-    """Per key; a key that only the own topic lacks is no hole."""
+    """Each key is looked up in the connector's own topic first, then in the worker's."""
     worker = FakeWorkerStore(entries={KEY: b"old", OTHER: b"theirs"})
     stores, log = own(worker)
     log.topic.append(SAME, b"new")
@@ -64,7 +64,7 @@ def test_the_own_value_wins_and_the_workers_is_the_fallback() -> None:
 
 
 def test_a_write_goes_to_the_own_topic_and_then_to_the_workers() -> None:
-    """Under the raw keys in use; one that fails is not copied: the worker's would be ahead."""
+    """A write uses the raw key in use; the copy follows only a successful write."""
     worker = FakeWorkerStore()
     stores, log = own(worker)
     log.topic.append(SAME, b"1")
@@ -81,7 +81,7 @@ def test_a_write_goes_to_the_own_topic_and_then_to_the_workers() -> None:
 
 
 def test_tombstones_are_in_the_workers_topic_first() -> None:
-    """Else the worker's value would show through; when that fails, nothing is written."""
+    """Reads would find the worker's value, so a failed tombstone there prevents the write."""
     worker = FakeWorkerStore()
     stores, log = own(worker)
     worker.failures.append(KafkaError("no"))
@@ -95,7 +95,7 @@ def test_tombstones_are_in_the_workers_topic_first() -> None:
 
 
 def test_a_transaction_is_prepared_from_the_own_topics_keys() -> None:
-    """Every other key of equal content is tombstoned; tombstones went to the worker's topic."""
+    """Other keys of equal content get tombstones; tombstones are also in the worker's topic."""
     worker = FakeWorkerStore()
     stores, log = own(worker)
     log.topic.append(KEY, b"1")
@@ -107,7 +107,7 @@ def test_a_transaction_is_prepared_from_the_own_topics_keys() -> None:
 
 
 def test_a_failed_copy_is_only_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """The next offset of the partition is copied again."""
+    """A failed copy is logged, and the next offset of the partition is copied again."""
     worker = FakeWorkerStore(failures=[KafkaError("no")])
     stores, _ = own(worker)
     stores.committed({KEY: b"1"})
@@ -118,7 +118,7 @@ def test_a_failed_copy_is_only_a_warning(caplog: pytest.LogCaptureFixture) -> No
 
 
 class SlowWrites:
-    """Writes that have `begun`, and end when they are told to go on."""
+    """Writes that set `begun`, and end when `go_on` is set."""
 
     def __init__(self) -> None:
         self.begun, self.go_on = threading.Event(), threading.Event()
@@ -144,7 +144,7 @@ def test_copies_of_one_partition_are_not_piled_up() -> None:
 
 
 def test_very_many_copies_go_out_in_parts() -> None:
-    """Each partition once, none left behind."""
+    """Very many copies are written in parts, each partition once."""
     writes: list[dict[bytes, bytes | None]] = []
     copies = WorkerCopies(lambda entries, timeout_ms: writes.append(entries), WAIT_MS)
     entries = {b"%d" % number: b"1" for number in range(2 * COPIED_AT_ONCE + 1)}
@@ -155,7 +155,7 @@ def test_very_many_copies_go_out_in_parts() -> None:
 
 
 def test_a_tombstone_is_not_overtaken_by_a_copy() -> None:
-    """A copy of its key that waits is dropped, and a copy that is being written is waited for."""
+    """A waiting copy of the key is dropped; a tombstone waits for a copy that is being written."""
     slow = SlowWrites()
     copies = WorkerCopies(slow.write, WAIT_MS)
     copies.put({KEY: b"1"})
@@ -173,7 +173,7 @@ def test_a_tombstone_is_not_overtaken_by_a_copy() -> None:
 @cases("is_only_task", True, False)
 @cases("has_own_topic", True, False)
 def test_an_only_task_does_not_read_its_commits(*, is_only_task: bool, has_own_topic: bool) -> None:
-    """Tombstones too. Other keys are read, and where other tasks may write all are."""
+    """Keys that an only task has committed, tombstones included, are not read again."""
     worker = FakeWorkerStore(entries={OTHER: b"theirs"})
     own_commits = OwnCommits(active=is_only_task)
     stores: OffsetStores = WorkerOffsets("offsets", worker, own_commits, reads_first=True)
@@ -188,7 +188,7 @@ def test_an_only_task_does_not_read_its_commits(*, is_only_task: bool, has_own_t
 
 
 def test_in_the_workers_topic_a_partition_keeps_its_raw_key() -> None:
-    """Asked for once, for any order of its members: after the first write one key is left."""
+    """The raw key is looked up once for any order of members, as the first write leaves one key."""
     worker = FakeWorkerStore(used={KEY: (SAME, KEY)})
     stores = WorkerOffsets("offsets", worker, OwnCommits(), reads_first=True)
     expected = {LogRecord(SAME, b"1"), LogRecord(KEY, None), LogRecord(OTHER, b"1")}
@@ -199,7 +199,7 @@ def test_in_the_workers_topic_a_partition_keeps_its_raw_key() -> None:
 
 
 def test_a_copy_that_waits_is_the_newest_of_its_partition() -> None:
-    """With members in any order; a tombstone takes the place of all of them."""
+    """Raw keys that differ in the order of members count as one partition."""
     slow = SlowWrites()
     copies = WorkerCopies(slow.write, WAIT_MS)
     copies.put({OTHER: b"1"})
@@ -211,7 +211,7 @@ def test_a_copy_that_waits_is_the_newest_of_its_partition() -> None:
 
 
 def test_so_many_partitions_are_remembered_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task of ever new partitions does not grow."""
+    """The number of partitions is limited, so that a task of ever new partitions does not grow."""
     monkeypatch.setattr(source_offset_stores, "KNOWN_KEYS", 2)
     worker = FakeWorkerStore()
     stores = WorkerOffsets("offsets", worker, OwnCommits(), reads_first=True)
@@ -231,7 +231,7 @@ def test_so_many_own_commits_are_remembered_and_no_more(monkeypatch: pytest.Monk
 
 
 def test_exactly_once_reads_the_workers_store_to_its_end_first() -> None:
-    """An older task may have committed raw keys, which have to be kept."""
+    """The store is read to the end, as an older task may have committed raw keys."""
     worker = FakeWorkerStore(failures=[RetriableKafkaError("not yet")])
     assert WorkerOffsets("offsets", worker, OwnCommits(), reads_first=True).start(never)
     assert worker.reads == 2
@@ -240,7 +240,7 @@ def test_exactly_once_reads_the_workers_store_to_its_end_first() -> None:
 
 
 def test_a_start_that_fails_says_of_which_topic() -> None:
-    """And a start that is not wanted any more is given up."""
+    """The error names the topic; a start is given up when it is no longer wanted."""
     worker = FakeWorkerStore(failures=[KafkaError("no")])
     with pytest.raises(ConnectException, match="read to the end"):
         WorkerOffsets("offsets", worker, OwnCommits(), reads_first=True).start(never)
@@ -255,7 +255,7 @@ def test_a_start_that_fails_says_of_which_topic() -> None:
 
 
 def test_an_unforeseen_failure_to_copy_ends_the_task(deaths: list[BaseException]) -> None:
-    """Later copies would wait for ever, and closing the task for them."""
+    """A failure other than of the store ends the task, as later copies would wait for ever."""
     error = RuntimeError("unforeseen")
 
     def write(entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
@@ -282,7 +282,7 @@ def log_of(writes: bool, config: dict[str, str], **properties: str) -> Compacted
 
 
 def test_the_topic_is_made_as_the_workers_settings_say() -> None:
-    """Compacted in any case, if the worker may; messages name the connector's property."""
+    """The topic has the worker's settings, and is created only if the worker may create topics."""
     topic = log_of(
         writes=False,
         config=OWN,
@@ -299,7 +299,7 @@ def test_the_topic_is_made_as_the_workers_settings_say() -> None:
 
 
 def test_each_client_has_the_connectors_overrides() -> None:
-    """Reading as its consumer, looking as its admin client, writing as its producer."""
+    """The consumer's settings read the topic, the admin's find it, the producer's write it."""
     clients = log_of(writes=True, config={**OWN, **ELSEWHERE})._clients
     assert clients.producer is not None
     servers = [
@@ -316,7 +316,7 @@ def test_each_client_has_the_connectors_overrides() -> None:
     ("enabled", "read_uncommitted", "read_committed"),
 )
 def test_uncommitted_offsets_are_not_read(support: str, override: str | None, level: str) -> None:
-    """A default at first, the law with exactly-once support; then its own producer writes."""
+    """Only exactly-once support enforces read_committed; otherwise overrides can change it."""
     config = {**OWN, **({"consumer.override.isolation.level": override} if override else {})}
     clients = log_of(writes=False, config=config, exactly_once_source_support=support)._clients
     assert clients.consumer["isolation.level"] == level
@@ -325,7 +325,7 @@ def test_uncommitted_offsets_are_not_read(support: str, override: str | None, le
 
 @cases("client", "producer", "consumer", "admin")
 def test_a_forbidden_override_is_refused_again_at_start(client: str) -> None:
-    """The policy may have changed since the connector was created."""
+    """The override policy may have changed since the connector was created."""
     config = {**OWN, f"{client}.override.client.rack": "r"}
     with pytest.raises(ConfigException, match="Client Config Overrides not allowed"):
         log_of(writes=True, config=config, connector_client_config_override_policy="None")
@@ -333,7 +333,7 @@ def test_a_forbidden_override_is_refused_again_at_start(client: str) -> None:
 
 @pytest.mark.parametrize("use", list(OffsetUse))
 def test_a_task_without_its_own_offsets_topic_asks_the_worker(use: OffsetUse) -> None:
-    """Only an exactly-once task has to have it read to the end first."""
+    """Only an exactly-once task has the worker's topic read to its end first."""
     worker = distributed(exactly_once_source_support="enabled")
     store = FakeWorkerStore()
     stores = offset_stores(worker, "c", {}, store, client="c-0", use=use)

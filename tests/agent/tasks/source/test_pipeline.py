@@ -1,4 +1,4 @@
-"""Records of one poll as columns, and how the client takes them."""
+"""Records of one poll as columns, and their way to the client."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.agent.tasks.parts import converters, json_values, text_run
 
 
 def test_the_client_takes_its_arguments_where_they_are_put() -> None:
-    """By position, which no document promises: each place refuses what belongs to another."""
+    """Arguments are passed by position, which is not documented, so a wrong place must raise."""
     seen: list[tuple[object, ...]] = []
 
     def delivered(error: Any, message: Any) -> None:
@@ -36,7 +36,7 @@ def test_the_client_takes_its_arguments_where_they_are_put() -> None:
 
 
 def test_a_full_queue_takes_the_first_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as it says; the others can be sent again."""
+    """`produce_many` returns how many records the queue has taken; the others can be sent again."""
     producer = TaskProducer({"bootstrap.servers": "127.0.0.1:1", "log_level": 0})
     limited = Producer(
         {"bootstrap.servers": "127.0.0.1:1", "log_level": 0, "queue.buffering.max.messages": 3}
@@ -51,7 +51,7 @@ def test_a_full_queue_takes_the_first_records(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_schemas_and_topics_may_differ_from_record_to_record() -> None:
-    """Each record is written with its own."""
+    """Each record is converted with its own schema and topic."""
     values = json_values()
     run = compose_run(converters(values))
     polled = [
@@ -69,7 +69,7 @@ def test_schemas_and_topics_may_differ_from_record_to_record() -> None:
 
 
 def test_headers_that_a_converter_adds_are_sent() -> None:
-    """As they are when records are converted one by one."""
+    """A converter's headers follow the record's own, as with single records."""
 
     class Marking(StringConverter):
         def from_connect_data(

@@ -1,4 +1,4 @@
-"""Provenance headers: what they hold, and what they never do."""
+"""Provenance headers: their content, and the limits of their effect."""
 
 import json
 from collections.abc import Callable
@@ -50,7 +50,7 @@ def headers(outgoing: Outgoing | None) -> dict[str, bytes | None]:
 
 
 def test_each_source_partition_is_counted_from_one() -> None:
-    """Numbers belong to a partition within one start."""
+    """The number counts the records of a source partition since the task's start."""
     stamp = stamping(plain)
     seen = [headers(stamp(record(file, at))) for file, at in [("a", 1), ("b", 1), ("a", 2)]]
     assert [each[SEQUENCE] for each in seen] == [b"1", b"1", b"2"]
@@ -61,7 +61,7 @@ def test_each_source_partition_is_counted_from_one() -> None:
 
 
 def test_dropped_and_repeated_records_leave_no_hole() -> None:
-    """A record that was left out is not counted, one that is converted again once."""
+    """A skipped record is not counted, and a record that is converted again keeps its number."""
     stamp = stamping(plain)
     assert headers(stamp(record("a", 1)))[SEQUENCE] == b"1"
     with pytest.raises(RecordSkipped):
@@ -75,7 +75,7 @@ def test_dropped_and_repeated_records_leave_no_hole() -> None:
 
 
 def test_headers_come_after_the_record_s_own_and_replace_none() -> None:
-    """A header of the same name is the record's."""
+    """A record's own header wins over a provenance header of the same name."""
 
     def convert(source: SourceRecord) -> Outgoing:
         return ("t", b"v", None, -1, 0, [(SEQUENCE, b"mine"), ("own", b"1")])
@@ -86,7 +86,7 @@ def test_headers_come_after_the_record_s_own_and_replace_none() -> None:
 
 
 def test_headers_are_off_unless_asked_for_and_know_their_partition() -> None:
-    """Digests are of canonical JSON, in any order; Apache has no such headers."""
+    """The headers need a connector setting; the order of members does not change a digest."""
     assert not wanted({})
     assert not wanted({"pyconnect.provenance.headers": "false"})
     assert wanted({"pyconnect.provenance.headers": " True "})

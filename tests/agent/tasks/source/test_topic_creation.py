@@ -1,4 +1,4 @@
-"""Topics that a source task's records need (KIP-158)."""
+"""Creation of the topics that a source task's records need (KIP-158)."""
 
 from collections.abc import Callable, Sequence
 
@@ -28,7 +28,7 @@ COMPACTED = {
 
 
 class FakeTopics:
-    """A cluster's topics; `outcome` replaces what a creation gives, `silent` fails each look."""
+    """A cluster's topics; `outcome` replaces a creation's result, `silent` fails each look-up."""
 
     def __init__(self, *existing: str) -> None:
         self.existing = set(existing)
@@ -56,7 +56,7 @@ def creation(topics: FakeTopics, **rules: str) -> TopicCreation:
 
 
 def conversion(topics: TopicCreation) -> Callable[[SourceRecord], object]:
-    """Return the conversion of a record, as it is done one by one."""
+    """Return the conversion of single records."""
     made = compose(converters=converters(), chain=None, tolerance=tolerance(), topics=topics)
     return lambda record: made.convert(record, record)
 
@@ -66,7 +66,7 @@ def record(topic: str, value: str = "v") -> SourceRecord:
 
 
 def test_a_topic_is_created_by_the_first_rule_that_matches() -> None:
-    """With its partitions, replicas and settings; others by the rules of `default`."""
+    """The rule gives partitions, replicas and settings; topics without a match use `default`."""
     topics = FakeTopics()
     rules = creation(topics)
     for name in ("c-1", "c-x"):
@@ -80,7 +80,7 @@ def test_a_topic_is_created_by_the_first_rule_that_matches() -> None:
 
 
 def test_a_topic_is_looked_for_once_before_it_is_made() -> None:
-    """Whichever client made it; another may be quicker than the creation."""
+    """A task looks a topic up once; another client may create it in between."""
     topics = FakeTopics("old")
     convert = conversion(creation(topics))
     for name in ("old", "new", "old", "new"):
@@ -95,7 +95,7 @@ def test_a_topic_is_looked_for_once_before_it_is_made() -> None:
 
 
 def test_a_topic_that_can_neither_be_made_nor_found_fails_the_task() -> None:
-    """Kafka's text says what to do."""
+    """The task fails with Kafka's text, which names the remedies."""
     topics = FakeTopics()
     topics.outcome = TopicCreated.NOT
     rules = creation(topics)
@@ -115,7 +115,7 @@ def test_a_topic_that_can_neither_be_made_nor_found_fails_the_task() -> None:
     (AuthorizationError("no"), ConnectException),
 )
 def test_a_look_that_may_succeed_is_repeated(failure: KafkaError, raised: type[Exception]) -> None:
-    """The record is then converted again, as after any send that may be repeated."""
+    """A look-up that may succeed later raises RetriableException, so the record is sent again."""
     topics = FakeTopics()
     topics.silent = failure
     with pytest.raises(ConnectException) as caught:
@@ -124,7 +124,7 @@ def test_a_look_that_may_succeed_is_repeated(failure: KafkaError, raised: type[E
 
 
 def test_a_creation_that_fails_is_not_repeated() -> None:
-    """Also when it timed out, as in Kafka."""
+    """A creation that timed out fails the task, as in Kafka."""
     topics = FakeTopics()
     topics.outcome = RetriableKafkaError("Timed out while checking for or creating topic(s) 't'.")
     with pytest.raises(ConnectException, match="Timed out") as caught:
@@ -136,7 +136,7 @@ def test_a_creation_that_fails_is_not_repeated() -> None:
     "worker, rules, active", ("true", DEFAULT, True), ("false", DEFAULT, False), ("true", {}, False)
 )
 def test_worker_and_connector_want_it(worker: str, rules: dict[str, str], active: bool) -> None:
-    """`topic.creation.enable` of the worker, rules of the connector."""
+    """Creation needs `topic.creation.enable` of the worker and rules of the connector."""
     config = WorkerConfig.parse(
         {
             "bootstrap.servers": "127.0.0.1:1",

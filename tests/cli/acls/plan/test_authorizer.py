@@ -58,13 +58,13 @@ NOT_EVERYBODY = [binding(ALL, "g-x-0"), binding(WRITE, "*", principal="User:*", 
 def test_vectors(
     bindings: list[Binding], operation: GrantOperation, everyone: bool, allowed: bool
 ) -> None:
-    """The table of the specification, and what its text says beside it."""
+    """`Authorizer` decides every case of the specification's table as the table says."""
     authorizer = Authorizer(bindings, allow_everyone=everyone)
     assert authorizer.decide(CLIENT, operation, ID, HOST).allowed is allowed
 
 
 def test_the_deciding_binding_is_named() -> None:
-    """A DENY is what a person has to look at; bindings of super users are not looked at."""
+    """The decision names the DENY that caused it; a DENY does not stop a super user."""
     denial = binding(WRITE, "g", prefixed=True, allow=False)
     decision = Authorizer([binding(ALL, "*"), denial]).decide(CLIENT, WRITE, ID)
     assert decision.binding == denial
@@ -74,7 +74,7 @@ def test_the_deciding_binding_is_named() -> None:
 
 
 def test_a_binding_for_one_host_promises_nothing_for_an_unknown_one() -> None:
-    """It neither allows, nor is a DENY of it ignored."""
+    """For an unknown host, an ALLOW for one host does not allow and a DENY for one host denies."""
     assert not Authorizer([binding(WRITE, "*", host=HOST)]).decide(CLIENT, WRITE, ID).allowed
     denied = [binding(WRITE, "*"), binding(WRITE, "*", host=HOST, allow=False)]
     assert not Authorizer(denied).decide(CLIENT, WRITE, ID).allowed
@@ -82,7 +82,7 @@ def test_a_binding_for_one_host_promises_nothing_for_an_unknown_one() -> None:
 
 
 def slow_decision(bindings: list[Binding], operation: GrantOperation, resource: Resource) -> bool:
-    """The same rules, one binding after the other."""
+    """Return the decision by the same rules, with one pass over all bindings."""
     matching = [
         found
         for found in bindings
@@ -126,7 +126,7 @@ BINDINGS = st.builds(
 def test_looking_up_decides_as_reading_all_does(
     bindings: list[Binding], operation: GrantOperation, name: str
 ) -> None:
-    """The index of names and prefixes loses no binding."""
+    """`Authorizer` looks bindings up by name and prefix without missing one."""
     resource = Resource(ResourceType.TOPIC, name)
     found = Authorizer(bindings).decide(CLIENT, operation, resource)
     assert found.allowed is slow_decision(bindings, operation, resource)

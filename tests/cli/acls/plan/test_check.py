@@ -1,4 +1,4 @@
-"""The state of each need, and the exit code that follows."""
+"""The verdict on each need, and the exit code that follows."""
 
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ LEADER = Resource(ResourceType.TRANSACTIONAL_ID, "connect-cluster-g")
 
 
 def generated() -> tuple[Binding, ...]:
-    """Bindings that the generator makes for everything needed."""
+    """Return the bindings that the generator makes for all needs."""
     report = check(FACTS, Phase.ENABLED, Evidence(bindings={"": ()}))
     return tuple(
         Binding(
@@ -60,7 +60,7 @@ def of_rule(report: AclReport, rule: str) -> GrantFinding:
 
 
 def test_only_blockers_decide_and_granting_all_suffices() -> None:
-    """A missing warning does not stand in the way."""
+    """The generated grants are enough, and the exit code ignores missing grants of warnings."""
     report = check(FACTS, Phase.ENABLED, Evidence(bindings={"": generated()}))
     assert {finding.verdict for finding in report.findings} == {GrantVerdict.PREDICTED}
     assert report.exit_code() is ExitCode.OK
@@ -74,7 +74,7 @@ def test_only_blockers_decide_and_granting_all_suffices() -> None:
 
 @pytest.mark.parametrize("left_out", range(len(generated())))
 def test_nothing_generated_is_superfluous(left_out: int) -> None:
-    """Without any one of the grants something is missing, and only on its resource."""
+    """Without any one of the generated grants, needs on its resource are missing, and no others."""
     bindings = list(generated())
     without = bindings.pop(left_out)
     report = check(FACTS, Phase.ENABLED, Evidence(bindings={"": tuple(bindings)}))
@@ -86,7 +86,7 @@ def test_nothing_generated_is_superfluous(left_out: int) -> None:
 
 
 def test_a_deny_is_denied_and_named() -> None:
-    """A prefixed DENY for everybody beats the literal ALLOW."""
+    """A prefixed DENY for all users wins over a literal ALLOW, and the finding names the DENY."""
     denial = Binding(
         ResourceType.TRANSACTIONAL_ID,
         "connect-",
@@ -108,7 +108,7 @@ def test_a_deny_is_denied_and_named() -> None:
 
 @cases("allowed", True, False)
 def test_a_brokers_answer_outweighs_the_bindings(allowed: bool) -> None:
-    """Super users have none, and another authorizer may refuse what they allow."""
+    """A broker's answer wins over bindings, which do not show super users or other authorizers."""
     key = ProbeKey(Role.WORKER, "w", GrantOperation.WRITE, LEADER)
     probes = {key: ProbeAnswer(allowed, "asked")}
     bindings = () if allowed else generated()
@@ -118,7 +118,7 @@ def test_a_brokers_answer_outweighs_the_bindings(allowed: bool) -> None:
 
 
 def test_a_deny_is_named_though_the_client_itself_was_refused() -> None:
-    """A grant would not help; without a DENY in the way the broker's answer is shown alone."""
+    """A finding names the DENY beside the broker's refusal, because no grant would help."""
     denial = Binding(*LEADER, Pattern.LITERAL, "User:worker", "*", GrantOperation.WRITE, False)
     key = ProbeKey(Role.WORKER, "w", GrantOperation.WRITE, LEADER)
     probes = {key: ProbeAnswer(False, "the broker refused")}
@@ -132,7 +132,7 @@ def test_a_deny_is_named_though_the_client_itself_was_refused() -> None:
 
 
 def test_an_answer_to_one_client_holds_for_the_others_of_its_principal() -> None:
-    """A super user has no bindings: what its consumer may read its admin client may describe."""
+    """A broker's answer to one client counts for all clients with the same principal."""
     config = {
         **SOURCE.config,
         "offsets.storage.topic": "own",
@@ -157,7 +157,7 @@ def test_an_answer_to_one_client_holds_for_the_others_of_its_principal() -> None
 
 
 def test_one_workers_answer_says_nothing_of_another_workers_user() -> None:
-    """The bindings decide where only a file names the other worker's user."""
+    """A broker's answer to one worker's user does not decide the needs of another worker's user."""
     other = replace(
         WORKER, name="w2", properties={**WORKER.properties, **sasl("writer2", "producer.")}
     )
@@ -181,7 +181,7 @@ def test_one_workers_answer_says_nothing_of_another_workers_user() -> None:
 
 
 def test_what_cannot_be_seen_is_decided_by_the_brokers_words() -> None:
-    """Probes that decide nothing leave the prediction; without an authorizer all is allowed."""
+    """A probe without a result leaves the prediction; without an authorizer all is proven."""
     key = ProbeKey(Role.WORKER, "w", GrantOperation.WRITE, LEADER)
     probes = {key: ProbeAnswer(None, "too old")}
     report = check(FACTS, Phase.PREPARING, Evidence(bindings={"": generated()}, probes=probes))
@@ -193,7 +193,7 @@ def test_what_cannot_be_seen_is_decided_by_the_brokers_words() -> None:
 
 
 def test_undecided_blockers_are_exit_9_or_exit_5_if_listing_is_denied() -> None:
-    """Unless the user accepts that."""
+    """Unknown blockers are exit 9, or exit 5 if listing is denied, unless the user accepts them."""
     unasked = check(FACTS, Phase.ENABLED, Evidence())
     assert unasked.exit_code() is ExitCode.PRECONDITION
     assert unasked.exit_code(accept_unknown=True) is ExitCode.OK
@@ -202,7 +202,7 @@ def test_undecided_blockers_are_exit_9_or_exit_5_if_listing_is_denied() -> None:
 
 
 def test_another_cluster_that_was_not_asked_stays_unknown() -> None:
-    """The bindings of the workers' cluster say nothing about it."""
+    """The bindings of the workers' cluster decide nothing about another cluster."""
     config = {**SOURCE.config, "producer.override.bootstrap.servers": "other:9092"}
     facts = replace(FACTS, connectors=(replace(SOURCE, config=config),))
     report = check(facts, Phase.ENABLED, Evidence(bindings={"": generated()}))
@@ -211,7 +211,7 @@ def test_another_cluster_that_was_not_asked_stays_unknown() -> None:
 
 
 def test_creation_may_be_granted_on_the_cluster() -> None:
-    """The broker takes either."""
+    """A broker accepts Create on the cluster in place of Create on a topic."""
     facts = replace(FACTS, existing_topics={"": frozenset({"configs", "statuses", "records"})})
     create = Binding(*CLUSTER, Pattern.LITERAL, "User:worker", "*", GrantOperation.CREATE, True)
     assert of_rule(
@@ -222,7 +222,7 @@ def test_creation_may_be_granted_on_the_cluster() -> None:
 
 
 def test_the_document_has_every_grant_with_its_reason() -> None:
-    """The stable form says what is needed, by whom, why, and what is seen without it."""
+    """The JSON of a grant has principal, resource, verdict, reason and the symptom if missing."""
     document = check(FACTS, Phase.PREPARING, Evidence(bindings={"": ()})).to_json()
     assert document["ready"] is False
     grants = document["grants"]

@@ -1,4 +1,4 @@
-"""An error text, a topic or an id leads to the grants it is about."""
+"""An error text, a topic or an id leads to the grants that it concerns."""
 
 from pyconnect_cli.acls.plan.check import check
 from pyconnect_cli.acls.plan.grants import explain
@@ -89,13 +89,13 @@ TOPICS = ("S1", "S4", "K2", "O1", "O2", "O3", "W2r", "W2w", "W3r", "W3w", "W4r",
     ("records", (), ("records",)),
 )
 def test_texts(text: str, rules: tuple[str, ...], names: tuple[str, ...]) -> None:
-    """As clients and workers print them."""
+    """Each text that clients and workers print leads to its rules and names."""
     found = explain(text)
     assert (found.rules, found.names) == (rules, names)
 
 
 def test_a_name_selects_all_that_concerns_it() -> None:
-    """A topic, an id, or a connector."""
+    """The name of a topic, an id or a connector selects all needs that concern it."""
     assert {f.need.rule.id for f in explain("records").select(FINDINGS)} == {"S1"}
     assert {f.need.rule.id for f in explain("g-c-0").select(FINDINGS)} == {"X1", "X2", "X3"}
     assert {f.need.owner for f in explain("c").select(FINDINGS)} == {"c"}
@@ -103,7 +103,7 @@ def test_a_name_selects_all_that_concerns_it() -> None:
 
 
 def test_an_error_selects_the_grants_behind_it() -> None:
-    """By its name, not the same rule's others; without a name by its meaning."""
+    """An error that names a resource selects only its needs, else all needs of its rules."""
     text = "Not authorized to access group: g"
     assert [f.need.rule.id for f in explain(text).select(FINDINGS)] == ["W1"]
     found = explain("Broker: Transactional Id authorization failed").select(FINDINGS)
@@ -111,7 +111,7 @@ def test_an_error_selects_the_grants_behind_it() -> None:
 
 
 def test_only_the_denied_grant_of_a_step_is_named() -> None:
-    """Sending in a transaction needs grants on topics too, which are there."""
+    """An authorization error of the transactional id does not select the grants of the topic."""
     text = (
         "[c|task-0] WorkerSourceTask{id=c-0} Unrecoverable exception trying to send to 'records'\n"
         "Caused by: org.apache.kafka.common.errors.TransactionalIdAuthorizationException"
@@ -137,5 +137,5 @@ def denied(operation: str, resource: str, principal: str = "User:writer") -> str
     (denied("WRITE", "Topic:LITERAL:records", "User:somebody"), []),
 )
 def test_a_line_of_the_authorizer_selects_the_denied_needs(line: str, rules: list[str]) -> None:
-    """The needs of that principal for that resource; Describe is missing with what implies it."""
+    """A line of the authorizer selects the needs of its principal, resource and operation."""
     assert [f.need.rule.id for f in explain(line).select(FINDINGS)] == rules

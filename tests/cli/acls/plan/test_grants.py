@@ -38,7 +38,7 @@ def findings(facts: ClusterFacts = FACTS) -> tuple[GrantFinding, ...]:
 
 
 def test_commands_group_a_principals_operations_by_resource() -> None:
-    """One command for resources that need the same."""
+    """Resources for which a principal needs the same operations share one command."""
     commands = kafka_acls(missing_grants(findings()).grants, "b:9092")
     assert (
         "kafka-acls.sh --bootstrap-server b:9092 --command-config admin.properties --add"
@@ -52,7 +52,7 @@ def test_commands_group_a_principals_operations_by_resource() -> None:
 
 
 def test_nothing_is_granted_on_everything() -> None:
-    """Neither `All` nor `*`; Describe is implied, and listed on request."""
+    """Grants never have `All` or `*`; Describe is listed beside Read only on request."""
     grants = missing_grants(findings(), everything=True).grants
     assert grants
     for grant in grants:
@@ -68,7 +68,7 @@ def test_nothing_is_granted_on_everything() -> None:
 
 
 def test_a_prefix_replaces_the_ids_of_one_connector() -> None:
-    """And the ids of others that it would cover are named."""
+    """One prefixed grant replaces a connector's ids; other connectors' covered ids are named."""
     grants = missing_grants(findings(), prefixes={"c": "g-c-"}).grants
     prefixed = [grant for grant in grants if grant.pattern is Pattern.PREFIXED]
     expected = {("User:writer", "g-c-"), ("User:worker", "g-c-")}
@@ -81,7 +81,7 @@ def test_a_prefix_replaces_the_ids_of_one_connector() -> None:
 
 
 def test_a_need_without_a_principal_cannot_be_granted() -> None:
-    """It is listed, so that the user names the principal."""
+    """A need without a principal is listed, so that the user can name the principal."""
     facts = replace(
         FACTS,
         connectors=(
@@ -97,7 +97,7 @@ def test_a_need_without_a_principal_cannot_be_granted() -> None:
 
 
 def test_hostile_names_stay_one_word() -> None:
-    """Names come from connectors' configurations; the shell must not see through them."""
+    """The shell does not interpret a name from a connector's configuration."""
     name = "x'; touch /tmp/owned; '$(id) ${HOME}"
     grant = Grant(
         "", "User:a b", Resource(ResourceType.TOPIC, name), Pattern.LITERAL, GrantOperation.READ
@@ -114,7 +114,7 @@ def test_hostile_names_stay_one_word() -> None:
 
 
 def test_grants_are_mirrored_by_removals_and_users() -> None:
-    """For a later downgrade; Strimzi's resource has its own types and patterns."""
+    """The removing commands mirror the adding ones; Strimzi's users have Strimzi's form."""
     grants = missing_grants(findings()).grants
     added = kafka_acls(grants, "b")
     removed = kafka_acls(grants, "b", remove=True)
@@ -127,7 +127,7 @@ def test_grants_are_mirrored_by_removals_and_users() -> None:
 
 
 def test_the_output_is_stable_and_labels_are_unique() -> None:
-    """The order of connectors does not show; characters that labels lack do not collide."""
+    """The order of connectors does not change the output, and all labels are different."""
     topics = [Resource(ResourceType.TOPIC, name) for name in ("a.b", "a-b", "a_b", "a_2d_b")]
     grants = [Grant("", "User:u", topic, Pattern.LITERAL, GrantOperation.READ) for topic in topics]
     labels = {block.splitlines()[0] for block in terraform(grants)}

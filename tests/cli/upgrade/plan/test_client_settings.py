@@ -1,4 +1,4 @@
-"""Which client settings exactly-once ignores, and with which it cannot be."""
+"""Client settings that exactly-once ignores, and those that prevent it."""
 
 from pyconnect_cli.upgrade.plan import model
 from tests.support.cases import cases
@@ -22,7 +22,7 @@ PRODUCER = "producer.override."
 def test_settings_that_exactly_once_ignores_are_listed(
     worker: dict[str, str | None], connector: dict[str, str | None], expected: tuple[str, ...]
 ) -> None:
-    """The connector's own word is the last; keys without a prefix are not for connectors."""
+    """A connector's override wins; worker settings without `producer.` do not reach connectors."""
     assert model.replaced_settings(worker, connector) == expected
 
 
@@ -34,7 +34,7 @@ def test_settings_that_exactly_once_ignores_are_listed(
     ("max.in.flight.requests.per.connection", "5", "6"),
 )
 def test_settings_that_break_transactions_are_listed(key: str, good: str, bad: str) -> None:
-    """By the worker's `producer.*` or the connector's override."""
+    """Settings that break transactions are found in worker's and connector's producer settings."""
     assert model.breaking_settings({f"producer.{key}": good}, {}) == ()
     assert model.breaking_settings({f"producer.{key}": bad}, {}) == (f"producer.{key}={bad}",)
     overridden = model.breaking_settings({f"producer.{key}": good}, {f"{PRODUCER}{key}": bad})
@@ -42,7 +42,7 @@ def test_settings_that_break_transactions_are_listed(key: str, good: str, bad: s
 
 
 def test_the_leaders_producer_has_the_workers_own_settings() -> None:
-    """The worker sets the acknowledgements; the isolation level matters at `enabled` only."""
+    """The leader's producer has the worker's own settings, but always acks=all."""
     worker = {"enable.idempotence": "false", "isolation.level": "read_uncommitted", "acks": "1"}
     assert model.replaced_of_leader(worker, enabled=False) == ("enable.idempotence=false",)
     expected = ("enable.idempotence=false", "isolation.level=read_uncommitted")
@@ -52,7 +52,7 @@ def test_the_leaders_producer_has_the_workers_own_settings() -> None:
 
 
 def test_clusters_and_timeouts_are_the_connectors_or_the_workers() -> None:
-    """An order of addresses is none; without an own address only overrides are known."""
+    """The order of addresses does not matter, and a connector's override wins over the worker."""
     worker = {"bootstrap.servers": "a:1,b:1"}
     same = {f"{PRODUCER}bootstrap.servers": "b:1, a:1"}
     other = {f"{PRODUCER}bootstrap.servers": "c:1"}
@@ -76,7 +76,7 @@ def test_clusters_and_timeouts_are_the_connectors_or_the_workers() -> None:
 def test_how_long_transactions_of_an_interval_last(
     worker: str | None, connector: str | None, expected: int | None
 ) -> None:
-    """The connector's own word, the worker's, Kafka's default; a reference is not looked up."""
+    """The connector's interval wins over the worker's; a reference makes it unknown."""
     found = model.boundary_interval_ms(
         {"offset.flush.interval.ms": worker}, {"transaction.boundary.interval.ms": connector}
     )

@@ -46,7 +46,7 @@ def check_is_done(world: World, phase: Phase) -> None:
 @cases("leader", 0, 1, 2)
 @cases("leg", UP_1, UP_2, DOWN_1, DOWN_2, DIRECT)
 def test_each_worker_once_leader_last(kinds: tuple[Kind, ...], leader: int, leg: Leg) -> None:
-    """One at a time: the world itself refuses a second one away."""
+    """A leg changes each worker once, one at a time, and the leader last."""
     world = World.of(*[leg.start] * 3, kinds=kinds, leader=leader)
     world.start(leg)
     assert world.run_tool() is None
@@ -63,7 +63,7 @@ def test_each_worker_once_leader_last(kinds: tuple[Kind, ...], leader: int, leg:
     ((Leg(start=DISABLED, target=ENABLED),), True),
 )
 def test_a_kill_is_resumed(kinds: tuple[Kind, ...], legs: tuple[Leg, ...], full_stop: bool) -> None:
-    """Between any entry and its act; no worker is verified twice and the end is the same."""
+    """A run that was killed before any act or entry ends in the same state when resumed."""
     at = 0
     while True:
         world = World.of(*[legs[0].start] * 3, kinds=kinds)
@@ -78,7 +78,7 @@ def test_a_kill_is_resumed(kinds: tuple[Kind, ...], legs: tuple[Leg, ...], full_
         check_is_done(world, legs[-1].target)
         done = [e.url for e in world.journal if isinstance(e, StepVerified)]
         assert len(done) == len(legs) * 3, (at, done)
-        # What was under way is repeated once; nothing else is. A full stop has all under way.
+        # The action under way may be repeated once, and no other; in a full stop all are under way.
         repeated = 3 if full_stop else 1
         assert sum(w.restarts for w in world.workers.values()) <= len(legs) * 3 + repeated, at
         at += 1
@@ -86,7 +86,7 @@ def test_a_kill_is_resumed(kinds: tuple[Kind, ...], legs: tuple[Leg, ...], full_
 
 
 def test_kills_one_after_another_are_resumed() -> None:
-    """A tool that lives for three acts at a time gets there."""
+    """A run that is killed after every three acts still gets to its end."""
     world = World.of(ENABLED, ENABLED, ENABLED, kinds=MIXED)
     world.start(DOWN_1, DOWN_2)
     for _ in range(50):
@@ -99,7 +99,7 @@ def test_kills_one_after_another_are_resumed() -> None:
 
 
 def test_a_worker_that_does_not_come_back_halts_the_run() -> None:
-    """The others are not touched; after the repair the same command goes on."""
+    """A worker that does not return halts the run; after its repair the same command continues."""
     world = World.of(DISABLED, DISABLED, DISABLED)
     world.start(UP_1)
     world.workers["http://w2"].broken = True
@@ -114,7 +114,7 @@ def test_a_worker_that_does_not_come_back_halts_the_run() -> None:
 
 
 def test_a_stranger_in_the_group_halts_the_run() -> None:
-    """It is named with its version."""
+    """A new member of the group halts the run, and the reason names its version."""
     world = World.of(PREPARING, PREPARING)
     world.start(UP_2)
     world.strangers = [
@@ -126,7 +126,7 @@ def test_a_stranger_in_the_group_halts_the_run() -> None:
 
 
 def test_a_missing_member_stops_further_restarts() -> None:
-    """The run waits for the member and then halts without a change."""
+    """A member that is missing before the first step halts the run without a change."""
     world = World.of(DISABLED, DISABLED, DISABLED)
     world.start(UP_1)
     world.workers["http://w1"].stopped = True
@@ -140,7 +140,7 @@ def test_a_missing_member_stops_further_restarts() -> None:
 def test_a_worker_that_does_not_answer_stops_the_run_wherever_it_is(
     legs: tuple[Leg, ...], cut_off: str, kinds: tuple[Kind, ...]
 ) -> None:
-    """No other worker is changed meanwhile; the run continues when the worker answers."""
+    """While a worker does not answer, no other worker is changed."""
     at, ended = 0, False
     while not ended:
         at += 1
@@ -161,7 +161,7 @@ def test_a_worker_that_does_not_answer_stops_the_run_wherever_it_is(
 
 
 def test_new_failures_stop_the_run_and_old_ones_do_not() -> None:
-    """A task that was FAILED before the run does not stop the run."""
+    """Only a failure since the beginning of the run halts it."""
     world = World.of(DISABLED, DISABLED)
     world.failed = {"old/0"}
     world.start(UP_1, failed=("old/0",))
@@ -173,7 +173,7 @@ def test_new_failures_stop_the_run_and_old_ones_do_not() -> None:
 
 
 def test_unreported_states_do_not_count_as_healthy() -> None:
-    """They are waited for, and what is FAILED then stops the run; it halts without an answer."""
+    """A run waits for unreported states, and halts if they are FAILED or do not come."""
     world = World.of(DISABLED, DISABLED)
     world.start(UP_1)
     world.mute_until_ms, world.failed = 3_000, {"new/0"}
@@ -188,7 +188,7 @@ def test_unreported_states_do_not_count_as_healthy() -> None:
 
 
 def test_transactions_that_stay_open_stop_the_run() -> None:
-    """By id; workers before 3.3 could not end one, so software is not replaced."""
+    """A transaction that stays open halts the run before the next change."""
     world = World.of(PREPARING, PREPARING)
     world.start(UP_2)
     world.hanging = ("g-c-0",)
@@ -205,7 +205,7 @@ ORPHAN = OpenTransaction(transactional_id="g-c-0", started_ms=1, timeout_ms=60_0
 
 @cases("full_stop", False, True)
 def test_a_step_waits_for_the_transactions_of_those_before(full_stop: bool) -> None:
-    """Until the coordinator has aborted what a killed process left; it is halted by its time."""
+    """A step ends only after the transactions from before it have ended."""
     world = World.of(PREPARING, PREPARING)
     world.start(UP_2, full_stop=full_stop)
     until_ms = 3_000
@@ -220,7 +220,7 @@ def test_a_step_waits_for_the_transactions_of_those_before(full_stop: bool) -> N
 
 
 def test_transactions_that_begin_later_are_not_waited_for() -> None:
-    """Those that live go on: only what was open when the worker was back counts."""
+    """A step does not wait for transactions that began after the worker was back."""
     world = World.of(PREPARING, PREPARING)
     world.start(UP_2)
     look = world.look
@@ -236,12 +236,12 @@ def test_transactions_that_begin_later_are_not_waited_for() -> None:
 
 
 def seen_ms(world: World) -> int:
-    """A living task commits every second look."""
+    """Return the start of the living task's transaction: a new one every second look."""
     return world.now_ms // 200
 
 
 def test_a_leader_that_cannot_claim_stops_the_run_at_its_end() -> None:
-    """With the command that says which grant is missing."""
+    """A leader that does not claim its id halts the run, with `acls check` as the hint."""
     world = World.of(DISABLED, DISABLED)
     world.start(UP_1)
     world.leader_writes = False
@@ -253,7 +253,7 @@ def test_a_leader_that_cannot_claim_stops_the_run_at_its_end() -> None:
 
 
 def test_a_wrong_phase_or_a_weaker_protocol_stops_the_run() -> None:
-    """Others change phases, too; signatures of internal requests would be gone."""
+    """A phase outside the leg or a weaker group protocol halts the run."""
     world = World.of(DISABLED, DISABLED, DISABLED)
     world.start(UP_1)
     worker = world.workers["http://w1"]
@@ -266,7 +266,7 @@ def test_a_wrong_phase_or_a_weaker_protocol_stops_the_run() -> None:
 
 
 def test_only_the_workers_named_are_changed() -> None:
-    """`--worker`: the run is done when they are."""
+    """With `only` the run changes these workers and is then done."""
     world = World.of(DISABLED, DISABLED, DISABLED)
     world.start(UP_1, only=("http://w1",))
     assert world.run_tool() is None
@@ -274,7 +274,7 @@ def test_only_the_workers_named_are_changed() -> None:
 
 
 def test_full_stop_changes_no_worker_before_all_have_stopped() -> None:
-    """Plain tasks and their leader are gone when the first enabled worker starts."""
+    """In a full stop no worker starts with the new phase before all have stopped."""
     world = World.of(DISABLED, DISABLED, DISABLED, kinds=MIXED)
     world.start(Leg(start=DISABLED, target=ENABLED), full_stop=True)
     changed = world.change
@@ -294,7 +294,7 @@ def test_full_stop_changes_no_worker_before_all_have_stopped() -> None:
 
 
 def test_software_is_replaced_after_the_soft_way_down() -> None:
-    """`--hard`: worker by worker, told by the version."""
+    """With `hard` the software of each worker is replaced after the way down."""
     world = World.of(PREPARING, PREPARING)
     world.start(DOWN_2, Leg(start=DISABLED, target=DISABLED, replace=True), hard=True)
     assert world.run_tool() is None
@@ -302,7 +302,7 @@ def test_software_is_replaced_after_the_soft_way_down() -> None:
 
 
 def test_inferred_phases_are_labelled() -> None:
-    """A Java follower is never said to be at a phase for sure."""
+    """An inferred phase is shown with the label `inferred`."""
     worker = UpgradedWorker(
         url="http://w", kind=Kind.JAVA, phases=frozenset({ENABLED}), source=PhaseSource.INFERRED
     )

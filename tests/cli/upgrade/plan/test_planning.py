@@ -1,4 +1,4 @@
-"""Which way an upgrade takes, and each move that is refused, with its reason."""
+"""The legs of an upgrade, and the findings that refuse it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -87,7 +87,7 @@ def warnings(found: Plan) -> str:
     (DISABLED, PhaseWish(target=DISABLED, hard=True), ["replace the software"]),
 )
 def test_the_way(start: Phase, wish: PhaseWish, legs: list[str]) -> None:
-    """One phase at a time up; down in two rollings unless asked otherwise."""
+    """The way up takes one phase at a time; the way down takes two legs, or one with --direct."""
     plan = make_plan(view(*three(start)), wish)
     assert [str(leg) for leg in plan.legs] == legs
     assert plan.refused == ()
@@ -96,7 +96,7 @@ def test_the_way(start: Phase, wish: PhaseWish, legs: list[str]) -> None:
 
 
 def test_mixed_phases_and_interrupted_rollings_are_finished() -> None:
-    """Without a journal, too: only workers that are not there yet are left."""
+    """Workers that have the target phase already are left out of the plan."""
     workers = (agent("a", DISABLED), agent("b", PREPARING), agent("c", DISABLED))
     plan = make_plan(view(*workers), PhaseWish(target=PREPARING))
     assert plan.refused == ()
@@ -119,7 +119,7 @@ FOREIGN = OpenTransaction(transactional_id="g-s-0", started_ms=1, timeout_ms=60_
 
 
 def of_source(**members: object) -> View:
-    """A cluster in the phase preparing, with one source."""
+    """Return a cluster in the phase preparing with one source."""
     return view(*P, sources=(replace(SOURCE, **members),))  # type: ignore[arg-type]
 
 
@@ -189,7 +189,7 @@ def of_source(**members: object) -> View:
     (of_source(own_cluster=True, several_clusters=True), TO_2, "have different clusters"),
 )
 def test_unsafe_upgrades_are_refused(seen: View, wish: PhaseWish, reason: str) -> None:
-    """Each with the reason, before anything is touched."""
+    """A plan of an unsafe upgrade has a finding that refuses it."""
     assert reason in refusals(make_plan(seen, wish))
 
 
@@ -248,14 +248,14 @@ def test_unsafe_upgrades_are_refused(seen: View, wish: PhaseWish, reason: str) -
     (view(java("a", ENABLED)), TO_1, "the workers' offsets topic is not known"),
 )
 def test_some_findings_are_warnings_only(seen: View, wish: PhaseWish, text: str) -> None:
-    """The upgrade may go on."""
+    """A finding that is only a warning does not refuse the upgrade."""
     plan = make_plan(seen, wish)
     assert plan.refused == ()
     assert text in warnings(plan)
 
 
 def test_java_workers_go_on_when_their_phase_is_vouched_for() -> None:
-    """By the operator, or by what a command printed; never by inference alone."""
+    """An inferred phase needs the operator's word or the output of the command `show`."""
     seen = view(java("a", DISABLED, PREPARING), agent("b", PREPARING))
     assert make_plan(seen, TO_2).refused != ()
     assert make_plan(seen, replace(TO_2, declared=True)).refused == ()
@@ -264,7 +264,7 @@ def test_java_workers_go_on_when_their_phase_is_vouched_for() -> None:
 
 
 def test_a_downgrade_plan_explains_offsets_and_consumers() -> None:
-    """Own offsets topics by name; at least once from the first worker on."""
+    """The notes of a downgrade name own offsets topics and the end of exactly-once."""
     seen = view(*E, sources=(replace(SOURCE, offsets_topic="own-offsets"),))
     notes = "\n".join(make_plan(seen, replace(TO_0, hard=True)).notes)
     assert "exactly-once ends with the first worker" in notes
@@ -273,7 +273,7 @@ def test_a_downgrade_plan_explains_offsets_and_consumers() -> None:
 
 
 def test_plugins_that_a_restarted_java_worker_cannot_run_are_a_warning(tmp_path: Path) -> None:
-    """Those of a file on this machine; agents give such a plugin another release of Kafka."""
+    """Plugins that a Java worker cannot run after a restart are a warning; agents run them."""
     needs = class_file(
         "a.Old", SOURCE_CONNECTOR, names=("org.apache.kafka.common.utils.Sanitizer",)
     )

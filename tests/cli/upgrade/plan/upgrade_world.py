@@ -1,7 +1,7 @@
 """A Connect cluster in memory that upgrades are run against, killed at any point and resumed.
 
-Workers restart in the background: a change takes effect some looks later. Time is a counter. What
-must never happen is checked at every change: two workers away at once, a leader before its turn.
+Workers restart in the background: a change takes effect some looks later. Time is a counter. Each
+change asserts that no other worker is away, except in a full stop.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ JAVA_FOLLOWER = frozenset({Phase.DISABLED, Phase.PREPARING})
 
 
 class Killed(Exception):
-    """The tool's process was killed."""
+    """The end of the tool's process by a kill."""
 
 
 @dataclass
 class SimulatedWorker:
-    """`file` is what its properties say, `phase` what its process runs with."""
+    """A worker; `file` is the phase in its properties, `phase` that of its process."""
 
     url: str
     kind: Kind = Kind.AGENT
@@ -68,7 +68,7 @@ class SimulatedWorker:
     drained: bool = False
     broken: bool = False
     cut_off: bool = False
-    """It works on in the group, and does not answer the tool."""
+    """Whether the worker runs in the group but does not answer the tool."""
     restarts: int = 0
 
     def seen(self, leader: str | None) -> UpgradedWorker:
@@ -98,7 +98,7 @@ class SimulatedWorker:
         )
 
     def _means(self, *, gone: bool) -> Means:
-        """Without an answer, a worker cannot be recognised as an agent."""
+        """Return the means of a change; an agent that does not answer is not known to be one."""
         if self.kind is Kind.JAVA:
             return Means.COMMANDS
         return Means.OPERATOR if gone else Means.AGENT
@@ -111,7 +111,7 @@ class SimulatedWorker:
 
 @dataclass
 class World:
-    """The cluster, and the tool's journal."""
+    """A Connect cluster and the tool's journal."""
 
     workers: dict[str, SimulatedWorker]
     leader: str | None
@@ -121,16 +121,16 @@ class World:
     strangers: list[UpgradedWorker] = field(default_factory=list)
     hanging: tuple[str, ...] = ()
     orphans: dict[OpenTransaction, int] = field(default_factory=dict)
-    """Open transactions of nobody who lives, and when their coordinator aborts them, in ms."""
+    """Open transactions of killed processes, and the time in ms when a coordinator aborts each."""
     leader_writes: bool | None = None
     mute_until_ms: int = 0
-    """Until then no worker answers when it is asked for connectors."""
+    """The time until which no worker reports connectors."""
     order: list[str] = field(default_factory=list)
     full_stop: bool = False
     protocol: str = "sessioned"
     looks: int = 0
     outage: tuple[int, str] | None = None
-    """At which look which worker is cut off."""
+    """The number of the look at which a worker is cut off, and its address."""
 
     @classmethod
     def of(cls, *phases: Phase, kinds: Sequence[Kind] | None = None, leader: int = 0) -> World:
@@ -165,7 +165,7 @@ class World:
         self.journal.append(started)
 
     def look(self) -> View:
-        """Time passes; restarts go on."""
+        """Let time pass and restarts progress, and return a view."""
         self.now_ms += LOOK_MS
         self.looks += 1
         if self.outage is not None and self.looks == self.outage[0]:

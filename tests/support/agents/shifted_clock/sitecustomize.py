@@ -1,6 +1,6 @@
-"""Imported by every Python process that has this directory on its path: a wall clock to set.
+"""Gives every Python process that has this directory on its path a wall clock that a test sets.
 
-The file that the environment names holds the seconds by which the clock is wrong.
+A file, named by the environment, has the seconds by which the clock is wrong.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Requests that read and change a connector: its config, its target state, its task set.
 
-After every wait the conditions are looked at again: another worker may have become leader, the
-connector may be gone. Stopping is KIP-875's: first an empty task set, then the target state, so
+After every wait the conditions are checked again: another worker may have become leader, the
+connector may be removed. A stop follows KIP-875: first an empty task set, then the target state, so
 that a failure between the two leaves a connector that is merely short of tasks.
 """
 
@@ -31,7 +31,7 @@ from pyconnect_clients.connect_names import alter_transactional_id, task_transac
 
 
 class SharedId(NamedTuple):
-    """An id that two would use; `other` None: the leader."""
+    """An id that a connector shares with another or with the leader (`other` None)."""
 
     transactional_id: str
     other: str | None
@@ -48,8 +48,8 @@ def shared_id(
     """Return an id of a new source connector that is in use already, or None.
 
     `others` returns how many tasks an existing connector may have, None for other names; `leader`
-    is the id of the group's leader. Task ids end with their number, so two connectors only meet
-    where one's id for altering offsets is the other's of a task.
+    is the id of the group's leader. Ids of tasks end with the task's number. So two connectors
+    share an id only if the id with which one alters offsets is an id of the other's tasks.
     """
     alter = alter_transactional_id(group_id, connector)
     if leader == alter or leader in task_transactional_ids(group_id, connector, tasks_max):
@@ -69,7 +69,7 @@ _LEADER_SETS = "Only the leader can set connector configs."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe(Request):
-    """Health: answered with None once the herder serves requests."""
+    """A health check, answered with None once the herder serves requests."""
 
     served_drained = True
 
@@ -120,7 +120,7 @@ class GetTaskConfigs(Request):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutResult:
-    """`created` decides between 201 and 200."""
+    """Result of a change. `created` True leads to status 201, False to 200."""
 
     created: bool
     info: ConnectorInfo
@@ -128,7 +128,7 @@ class PutResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeConfig(ConnectorRequest):
-    """Put and patch: validate, look again, write, answer with a `PutResult`."""
+    """Put and patch: validate, check again, write, answer with a `PutResult`."""
 
     leaders_write = True
 
@@ -146,9 +146,9 @@ class ChangeConfig(ConnectorRequest):
         )
 
     def resumed(self, turn: Turn, operation: Operation, result: Any) -> None:
-        """A standalone worker answers when the connector has started with its task configs."""
+        """Go on; a standalone worker answers once the connector runs with its task configs."""
         if operation.step is Step.VALIDATING:
-            # The worker may have ceased to lead or to serve meanwhile.
+            # Meanwhile the worker may have lost the leadership or stopped serving.
             if not turn.state.serving:
                 turn.begin_again(operation)
             elif turn.leads(operation, _LEADER_SETS):
@@ -160,7 +160,7 @@ class ChangeConfig(ConnectorRequest):
 
     @abstractmethod
     def validated(self, turn: Turn, operation: Operation) -> None:
-        """Look again, then write."""
+        """Check the conditions again, then write."""
 
     def _write(
         self,
@@ -190,7 +190,7 @@ class ChangeConfig(ConnectorRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutConnectorConfig(ChangeConfig):
-    """-> PutResult. `config` has been validated by the receiving worker.
+    """-> PutResult. The receiving worker has validated `config`.
 
     `allow_replace` False is POST: an existing name is AlreadyExistsError.
     """
@@ -218,7 +218,7 @@ class PutConnectorConfig(ChangeConfig):
         )
 
     def _shared_id_error(self, turn: Turn) -> BadRequestError | None:
-        """Exactly-once only: a producer of one connector must not fence one of another."""
+        """Return an error if, with exactly-once, a producer would fence another connector's."""
         settings, snapshot = turn.state.settings, turn.state.snapshot
         if not settings.needs_start_permission(self.config):
             return None
@@ -246,7 +246,7 @@ class PutConnectorConfig(ChangeConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchConnectorConfig(ChangeConfig):
-    """-> PutResult. None removes a key (KIP-477); the herder has the merged config validated."""
+    """-> PutResult. None removes a key (KIP-477); the merged config is validated."""
 
     patch: Mapping[str, str | None]
 
@@ -289,7 +289,7 @@ class DeleteConnector(ConnectorRequest):
 def connector_info(
     state: HerderState, connector: str, config: ConnectorConfig | None = None
 ) -> ConnectorInfo | None:
-    """As the worker's view of the config topic has it; `config` when given, is shown instead."""
+    """Return a connector as in this worker's config topic, with `config` as its config if given."""
     shown = config if config is not None else state.snapshot.connector_config(connector)
     if shown is None:
         return None
@@ -302,14 +302,14 @@ def connector_info(
 
 
 def tasks_max(config: ConnectorConfig) -> int:
-    """Return `tasks.max`, 1 where it is not given as a number."""
+    """Return `tasks.max`, or 1 if it is not a number."""
     text = (config.get("tasks.max") or "").strip()
-    # A config of another worker may have any text, also of more digits than Python reads.
+    # A config of another worker may have any text, also more digits than Python reads.
     return int(text) if text.isdecimal() and len(text) <= _INT_DIGITS else 1
 
 
 def settled(turn: Turn, connector: str, error: Exception | None = None) -> None:
-    """Answer requests that wait for the connector to run with its task configs, or not to run."""
+    """Answer requests that wait for the start of the connector; `error`: the start has failed."""
     if not turn.state.settings.standalone:
         return
     for operation in tuple(turn.operations.current.values()):
@@ -357,21 +357,21 @@ class StopConnector(ConnectorRequest):
 
     def begin(self, turn: Turn, operation: Operation) -> None:
         if turn.state.settings.standalone and not turn.state.snapshot.contains(self.connector):
-            # A standalone Apache worker answers 500 here, in these words.
+            # A standalone Apache worker answers 500 here, with this text.
             error = InternalError(f"No connector `{self.connector}` configured")
             turn.fail(operation, error)
         elif self._may_stop(turn, operation):
             write_task_configs(turn, operation, self.connector, ())
 
     def resumed(self, turn: Turn, operation: Operation, result: Any) -> None:
-        """The next of: empty task set → target state → read back → done."""
+        """Take the next step of: empty task set → target state → read back → done."""
         match operation.step:
             case Step.WRITING:
                 if self._may_stop(turn, operation):
                     turn.proceed(
                         operation,
                         Step.WRITING_TARGET_STATE,
-                        # "stage" is Apache's own word there.
+                        # "stage" is the word in Apache's text.
                         f"writing the STOPPED target stage for connector {self.connector} to the"
                         " config topic",
                         WriteTargetState(
@@ -386,7 +386,7 @@ class StopConnector(ConnectorRequest):
 
     def failed(self, turn: Turn, operation: Operation, error: Exception) -> None:
         if operation.step is Step.READING_BACK:
-            # Both records are written; reading them back only saves the client a surprise.
+            # Both records are written. The read only lets the client see its own change.
             turn.succeed(operation)
         else:
             turn.fail(operation, error)

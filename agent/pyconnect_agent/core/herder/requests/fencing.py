@@ -1,8 +1,8 @@
 """The leader fences producers that older task sets of a connector may still run (KIP-618).
 
-KIP-618: read to the end, fence as many ids as the last task count record says, look again, write
-the new count. Requests for one connector queue in a lane of their own: the next one finds the round
-done. Its configs may change meanwhile, and then the round fails.
+KIP-618: read to the end, fence as many ids as the last task count record says, check again, write
+the new count. Requests for one connector queue in their own lane: the next one finds the round
+done. The connector's configs may change meanwhile, and then the round fails.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class FenceZombies(ConnectorRequest):
 
     @property
     def lane(self) -> str | None:
-        """Not the connector's own: its configs may change while zombies are fenced."""
+        """A lane beside the connector's: its configs may change while zombies are fenced."""
         return f"{self.connector} fencing"
 
     def begin(self, turn: Turn, operation: Operation) -> None:
@@ -53,7 +53,7 @@ class FenceZombies(ConnectorRequest):
             self._read(turn, operation, Step.READING_CONFIG)
 
     def resumed(self, turn: Turn, operation: Operation, result: Any) -> None:
-        """The next of: read → fence → read again → write the count → done."""
+        """Take the next step of: read → fence → read again → write the count → done."""
         step = operation.step
         if step is Step.WRITING:
             if self.connector in turn.state.snapshot.pending_fencing:
@@ -66,7 +66,7 @@ class FenceZombies(ConnectorRequest):
             text = _CANCELLED if step is Step.FENCING else _OVERTAKEN
             turn.fail(operation, ConflictError(text))
         elif not turn.state.serving:
-            # Another worker may lead when the rebalance is through; a second round does no harm.
+            # Another worker may lead after the rebalance; a second round does no harm.
             turn.begin_again(operation)
         elif self._may_fence(turn, operation):
             match step:
@@ -78,7 +78,7 @@ class FenceZombies(ConnectorRequest):
                     self._write_count(turn, operation)
 
     def failed(self, turn: Turn, operation: Operation, error: Exception) -> None:
-        """Answer with the name of the failed step, and of a round with its cause.
+        """Answer with the name of the failed step, for a fencing round also with the cause.
 
         Fenced producers stay fenced, so reading is repeated until the request's time is over.
         """
@@ -94,7 +94,7 @@ class FenceZombies(ConnectorRequest):
             turn.fail(operation, InternalError(text, permanent=cause.permanent))
 
     def _may_fence(self, turn: Turn, operation: Operation) -> bool:
-        """Answer and return False when this worker cannot or need not do it."""
+        """Return whether this worker can fence producers; if not, the operation has failed."""
         if not (
             turn.leads(operation, "Only the leader may perform zombie fencing.")
             and turn.exists(operation, self.connector)
@@ -115,12 +115,12 @@ class FenceZombies(ConnectorRequest):
             return
         single = fenced == 1 and snapshot.task_count(connector) == 1
         if fenced is None or single:
-            # Nothing ran before, or the one new task fences the one old task itself.
+            # No task ran before, or the one new task fences the one old task itself.
             self._write_count(turn, operation)
             return
         group_id = turn.state.settings.group_id
-        # A change of offsets may have been begun only when the count is 0: it is made so before
-        # any, and stays so until tasks are about to run again.
+        # Only with a count of 0 a change of offsets may have begun: 0 is written before any change,
+        # and stays until tasks are about to run again.
         alter_ids = (alter_transactional_id(group_id, connector),) if fenced == 0 else ()
         turn.proceed(
             operation,
@@ -146,8 +146,8 @@ class FenceZombies(ConnectorRequest):
             and active.step is Step.WRITING
             and isinstance(active.request, ApplyTaskConfigs | StopConnector | SubmitTaskConfigs)
         ):
-            # A newer task set is being written here. A count that follows it in the topic would
-            # count as its own: later rounds would fence too few.
+            # This worker is writing a newer task set. A count behind it in the topic would count as
+            # that set's own: later rounds would fence too few producers.
             turn.fail(operation, ConflictError(_OVERTAKEN))
             return
         turn.proceed(

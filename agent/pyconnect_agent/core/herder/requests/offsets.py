@@ -1,12 +1,12 @@
 """Altering and resetting a connector's offsets (KIP-875).
 
-Kafka: `DistributedHerder.modifyConnectorOffsets`. Read to the end, check, fence what may still run
-(exactly-once sources), read and check again, ask the connector, read and check once more, write.
-Kafka Connect leaves the last look out: a resume by another worker, or a new config, while the
-connector is asked goes unnoticed there.
+Kafka: `DistributedHerder.modifyConnectorOffsets`. Read to the end, check, fence producers that may
+still run (exactly-once sources), read and check again, ask the connector, read and check once more,
+write. Kafka Connect leaves out the last check: it does not notice when, while the connector is
+asked, another worker resumes it or its config changes.
 
-A rebalance, a new config or other conditions that fail in between start it again or end it; nothing
-has been written then. Once writing has begun it is finished, whatever happens.
+A rebalance or a new config in between starts the change from the beginning; other conditions that
+fail end it. Nothing has been written then. A write that has begun is completed in any case.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pyconnect_agent.core.offsets.connector_offsets import (
 
 CHANGE_TIMEOUT_MS = 90_000
 ANSWER_MARGIN_MS = 500
-"""A change ends sooner than its request, so that the answer can name the slow step."""
+"""A change ends this much before its request, so that the answer can name the slow step."""
 
 _READS = frozenset({Step.READING_CONFIG, Step.READING_AGAIN, Step.CONFIRMING})
 
@@ -45,8 +45,8 @@ _READS = frozenset({Step.READING_CONFIG, Step.READING_AGAIN, Step.CONFIRMING})
 class ChangeOffsets(ConnectorRequest):
     """KIP-875: alter the offsets of a stopped connector, or reset them all (None). -> str.
 
-    The result is the text for the client. `offsets`: the request's JSON text, known to be bound
-    without errors; there may be very many, and only the child that needs them reads them.
+    The result is the text for the client. `offsets`: the JSON text of the request, already checked;
+    it may be very large, and only the child process that needs the offsets parses it.
     """
 
     offsets: bytes | None
@@ -56,7 +56,7 @@ class ChangeOffsets(ConnectorRequest):
             self._read(turn, operation, Step.READING_CONFIG)
 
     def resumed(self, turn: Turn, operation: Operation, result: Any) -> None:
-        """The next of: read → fence → read again → prepare → confirm → change → done."""
+        """Take the next step of: read → fence → read again → prepare → confirm → change → done."""
         if operation.step is Step.CHANGING:
             text = success_text(is_reset=self.offsets is None, complete=operation.complete)
             turn.succeed(operation, text)
@@ -64,7 +64,7 @@ class ChangeOffsets(ConnectorRequest):
         if operation.step is Step.PREPARING:
             operation = replace(operation, complete=bool(result))
         if not turn.state.serving:
-            # Another worker may lead when the rebalance is through.
+            # Another worker may lead after the rebalance.
             self._abandon(turn, operation)
             turn.begin_again(operation)
             return
@@ -88,7 +88,7 @@ class ChangeOffsets(ConnectorRequest):
                 commit = CommitOffsetChange(connector=self.connector)
                 turn.proceed(operation, Step.CHANGING, self._modifying, commit)
             case Step.CONFIRMING:
-                # It was another config that the connector was asked with.
+                # The connector was asked with an older config.
                 self._abandon(turn, operation)
                 self._read(turn, operation, Step.READING_CONFIG)
             case _:
@@ -108,7 +108,7 @@ class ChangeOffsets(ConnectorRequest):
         return f"modifying offsets for connector {self.connector}"
 
     def _refusal(self, turn: Turn) -> Exception | None:
-        """Return None when this worker leads and the connector is stopped."""
+        """Return the reason to refuse; None when this worker leads and the connector is stopped."""
         state, snapshot = turn.state, turn.state.snapshot
         if not state.is_leader:
             return turn.not_leader(LEADER_CHANGES)

@@ -3,10 +3,10 @@
 Requests for one connector run one after another in its lane; different connectors do not wait for
 each other. Nothing begins during a rebalance, apart from pause and resume, which Apache's worker
 also writes from its REST thread. A restart that arrives while the config topic asks for a rebalance
-is refused, because its connector and tasks are about to be assigned again.
+is refused, because the connector and its tasks are about to be assigned again.
 
 When the client's time is over, the answer names the current stage. Writes that have begun are
-finished; a request that still waits is dropped (Apache would run it later).
+completed; a request that still waits is dropped (Apache would run it later).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class RequestExpiry(Timer):
 
 
 def stopping(turn: Turn) -> None:
-    """Answer everything; nothing is begun or finished after this."""
+    """Answer every request; no operation begins or goes on after this."""
     for request_id in turn.operations.keys_now():
         operation = turn.operations.get(request_id)
         if operation is not None:
@@ -80,10 +80,10 @@ def stopping(turn: Turn) -> None:
 
 
 def begin_all(turn: Turn) -> None:
-    """Begin the operations that may.
+    """Begin the operations that may begin.
 
-    All are looked at when the worker has begun to serve in this turn, else only new ones and those
-    whose predecessor is through.
+    If the worker has begun to serve in this turn, all are checked; else only new ones and those
+    whose predecessor has ended.
     """
     while True:
         if turn.take_began_serving():
@@ -105,7 +105,7 @@ def begin_all(turn: Turn) -> None:
 
 
 def _may_begin(turn: Turn, operation: Operation) -> bool:
-    """Whether it is the first in its lane, and the worker serves it."""
+    """Return whether the operation is the first in its lane, and the worker serves it."""
     if operation.lane is not None and turn.first_in_lane(operation.lane) is not operation:
         return False
     if isinstance(operation.request, SetTargetState):
@@ -114,7 +114,7 @@ def _may_begin(turn: Turn, operation: Operation) -> bool:
 
 
 def _shutting_down(request: Request) -> RequestError:
-    """Workers that wait for fencing ask the next leader."""
+    """Return the error for a request; workers that wait for fencing ask the next leader then."""
     if isinstance(request, FenceZombies):
         return ServiceUnavailableError(SHUTTING_DOWN)
     return InternalError(SHUTTING_DOWN)

@@ -1,8 +1,8 @@
-"""Make the task configs of a running connector again and apply them if they differ.
+"""Generate the task configs of a running connector again and apply them if they differ.
 
-Kafka: DistributedHerder.reconfigureConnectorTasksWithExponentialBackoffRetries. Retried without
-limit, 250 ms doubling to 60 s, as long as the connector runs here; a failed connector asks again
-when it runs again.
+Kafka: DistributedHerder.reconfigureConnectorTasksWithExponentialBackoffRetries. Retries have no
+limit as long as the connector runs here; the delay doubles from 250 ms to 60 s. A failed connector
+asks again when it runs again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LONGEST_BACKOFF_MS = 60_000
 
 
 def request(turn: Turn, connector: str) -> None:
-    """Ignored unless the connector runs here and is to be STARTED."""
+    """Generate task configs, if the connector runs here and its target state is STARTED."""
     if not _runs_here(turn, connector):
         return
     active = turn.reconfigurations.get(connector)
@@ -43,13 +43,13 @@ def request(turn: Turn, connector: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation(Waiter):
-    """Task configs are being generated from `config`."""
+    """The wait for task configs that are being generated from `config`."""
 
     connector: str
     config: ConnectorConfig
 
     def done(self, turn: Turn, result: Any) -> None:
-        """`result` is a children.ports.TaskConfigsGenerated."""
+        """Apply the task configs; `result` is a children.ports.TaskConfigsGenerated."""
         connector = self.connector
         active = turn.reconfigurations.get(connector)
         if active is None:
@@ -71,7 +71,7 @@ class Generation(Waiter):
             connector_config_changed=result.connector_config_changed,
             values_changed=values_changed,
         )
-        # The herder's own requests have negative ids, the shell's are positive.
+        # The herder's own requests have negative ids, the shell's positive ones.
         turn.enqueue(-turn.new_id(), apply, deadline_ms=None)
 
     def failed(self, turn: Turn, error: Exception) -> None:
@@ -82,7 +82,7 @@ class Generation(Waiter):
 class ApplyTaskConfigs(ConnectorRequest):
     """The herder's own request: write newly generated task configs if they differ.
 
-    `generated_from` is the connector config they were made of. `values_changed`: config
+    `generated_from`: the connector config that they were generated from. `values_changed`: config
     providers supply new values for it, so the tasks restart even with the same configs.
     """
 
@@ -90,11 +90,11 @@ class ApplyTaskConfigs(ConnectorRequest):
     generated_from: ConnectorConfig
     connector_config_changed: bool
     values_changed: bool = False
-    # A drained worker finds that the connector does not run here.
+    # A drained worker finds out that the connector does not run here.
     served_drained = True
 
     def begin(self, turn: Turn, operation: Operation) -> None:
-        """Look again at everything that may have changed while the operation queued."""
+        """Check again all conditions that may have changed while the operation queued."""
         connector = self.connector
         if not _runs_here(turn, connector):
             turn.succeed(operation)
@@ -112,7 +112,7 @@ class ApplyTaskConfigs(ConnectorRequest):
             write_task_configs(turn, operation, connector, self.configs)
 
     def resumed(self, turn: Turn, operation: Operation, result: Any) -> None:
-        """The task configs are applied: answer requests that wait for them."""
+        """Answer requests that wait for the task configs, which are applied now."""
         turn.succeed(operation)
         active = turn.reconfigurations.get(self.connector)
         turn.reconfigurations.discard(self.connector)
@@ -125,7 +125,7 @@ class ApplyTaskConfigs(ConnectorRequest):
         _back_off(turn, self.connector, error)
 
     def _send_to_leader(self, turn: Turn, operation: Operation) -> None:
-        """Kafka: DistributedHerder.publishConnectorTaskConfigs for a follower."""
+        """Send the configs to the leader. Kafka: DistributedHerder.publishConnectorTaskConfigs."""
         leader_url = turn.state.leader_url
         if not leader_url:
             text = (
@@ -178,7 +178,7 @@ class ReconfigurationRetry(Timer):
 
 
 def backoff_ms(attempt: int) -> int:
-    """Before attempt 1, 2, 3 …: 250, 500, 1000 … 60000."""
+    """Return the delay before attempt 1, 2, 3 …: 250, 500, 1000 … 60000."""
     return min(FIRST_BACKOFF_MS << min(attempt - 1, 20), LONGEST_BACKOFF_MS)
 
 
@@ -214,7 +214,7 @@ def _generate(turn: Turn, connector: str) -> None:
 
 
 def _runs_here(turn: Turn, connector: str) -> bool:
-    """RUNNING by its own report, with the current config, and not about to stop."""
+    """Return whether the connector reports RUNNING, with the current config, and is to go on."""
     share = turn.work.get(connector)
     snapshot = turn.state.snapshot
     return (

@@ -1,4 +1,4 @@
-"""Restarts: the legacy ones of an instance by its owner, and KIP-745's by plan.
+"""Restarts: of one instance by its owner (the older requests), and of several by plan (KIP-745).
 
 Every worker builds the plan from its own view of the statuses and then restricts it to the work
 that it owns; the plan itself has no owners. Kafka: RestartPlan, RestartRequest.
@@ -22,14 +22,14 @@ from pyconnect_agent.core.reporting import ConnectorStateInfo, Status
 
 
 def stronger(pending: RestartRequested | None, request: RestartRequested) -> RestartRequested:
-    """Return the request to keep: one for all work, else one with tasks, else the earlier one."""
+    """Return the request to keep: one for all states, else one with tasks, else the earlier one."""
     weights = [(not r.only_failed, r.include_tasks) for r in (pending or request, request)]
     return request if pending is None or weights[1] > weights[0] else pending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartPlan:
-    """`state_info` shows selected instances as RESTARTING and the rest unchanged."""
+    """A plan; its `state_info` shows selected instances as RESTARTING and the rest unchanged."""
 
     state_info: ConnectorStateInfo
     restart_connector: bool
@@ -37,7 +37,7 @@ class RestartPlan:
 
 
 def restart_plan(request: RestartRequested, current: ConnectorStateInfo) -> RestartPlan:
-    """Mark the selected instances; worker ids, traces and versions are kept."""
+    """Return the plan of a request; selected instances keep worker id, trace and version."""
 
     def selected(status: Status) -> bool:
         return not request.only_failed or status.state is State.FAILED
@@ -61,7 +61,7 @@ _LEADER_RESTARTS = "Only the leader can process restart requests."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartConnector(ConnectorRequest):
-    """The legacy restart of the connector instance on its owner. -> None."""
+    """Restart of the connector instance by its owner. -> None."""
 
     restarts = True
 
@@ -79,7 +79,7 @@ class RestartConnector(ConnectorRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartTask(Request):
-    """-> None, when the task has been asked to start; its status shows whether it runs."""
+    """-> None, when the task has been asked to start; the task's status shows whether it runs."""
 
     task_id: ConnectorTaskId
     restarts = True
@@ -110,7 +110,7 @@ class RestartTask(Request):
 
 
 def flush_stops(turn: Turn) -> None:
-    """Turn the stops that were collected in this turn into one effect."""
+    """Turn the stops of this turn into one effect."""
     connectors, tasks = tuple(turn.stopping_connectors), tuple(turn.stopping_tasks)
     if not connectors and not tasks:
         return
@@ -125,7 +125,7 @@ def flush_stops(turn: Turn) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkStopped(Waiter):
-    """Work is gone when this is answered: it starts again if it should, and restarts go on."""
+    """The wait for the end of work: then it starts again if it should, and restarts go on."""
 
     connectors: tuple[str, ...]
     tasks: tuple[ConnectorTaskId, ...]
@@ -141,7 +141,7 @@ class WorkStopped(Waiter):
                             turn.proceed(operation, Step.STARTING, steps.STARTING_CONNECTOR)
                     case RestartTask(task_id=task_id):
                         if task_id.task in share.tasks or not turn.state.may_start_work:
-                            # Started by `reconcile`, or will be after the rebalance under way.
+                            # `reconcile` has started the task, or will do so after the rebalance.
                             turn.succeed(operation)
                         else:
                             turn.fail(operation, InternalError(f"Failed to start task: {task_id}"))
@@ -149,12 +149,12 @@ class WorkStopped(Waiter):
                         pass
 
     def failed(self, turn: Turn, error: Exception) -> None:
-        """Work that cannot be stopped must not be started elsewhere: the process has to end."""
+        """End the worker: work that cannot be stopped must not be started elsewhere."""
         turn.emit(Abort(reason=f"Failed to stop connectors and tasks: {error}"))
 
 
 def connector_reported(turn: Turn, connector: str, state: State) -> None:
-    """The restarted connector has said how its start went."""
+    """Answer the restart of a connector that has reported how its start went."""
     operation = turn.first_in_lane(connector)
     if (
         operation is None
@@ -170,7 +170,7 @@ def connector_reported(turn: Turn, connector: str, state: State) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartConnectorAndTasks(ConnectorRequest):
-    """KIP-745. -> ConnectorStateInfo showing what is RESTARTING."""
+    """KIP-745. -> ConnectorStateInfo that shows the selected instances as RESTARTING."""
 
     only_failed: bool
     include_tasks: bool
@@ -179,12 +179,12 @@ class RestartConnectorAndTasks(ConnectorRequest):
 
     def begin(self, turn: Turn, operation: Operation) -> None:
         if _known(turn, operation, self.connector) and turn.leads(operation, _LEADER_RESTARTS):
-            # Before the record is written: once it is read, the statuses lose their traces.
+            # Before the record is written: its readers remove the traces from the statuses.
             status = ReadStatus(connector=self.connector)
             turn.proceed(operation, Step.READING_STATUS, self._writing, status)
 
     def resumed(self, turn: Turn, operation: Operation, result: Any) -> None:
-        """Write the record; the reply shows the selected ones of the statuses that were read."""
+        """Write the record, then answer with the read statuses, the selected ones as RESTARTING."""
         if operation.step is Step.READING_STATUS:
             if not turn.state.serving:
                 turn.begin_again(operation)
@@ -212,7 +212,7 @@ class RestartConnectorAndTasks(ConnectorRequest):
 
 
 def execute_pending(turn: Turn) -> None:
-    """Plan the restarts that were read from the config topic, once work may start here."""
+    """Execute the restarts that were read from the config topic, once work may start here."""
     if not turn.state.restarts or not turn.state.may_start_work:
         return
     for request in turn.state.restarts.values():
@@ -223,12 +223,12 @@ def execute_pending(turn: Turn) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRestart(Waiter):
-    """The statuses for a restart by plan are being read."""
+    """The wait for the statuses that a restart by plan needs."""
 
     request: RestartRequested
 
     def done(self, turn: Turn, result: ConnectorStateInfo | None) -> None:
-        """Stop the selected work of this worker; write RESTARTING when it is gone, then start."""
+        """Stop the selected work of this worker; write RESTARTING when it has ended, then start."""
         connector = self.request.connector
         if result is None or not turn.state.snapshot.contains(connector):
             return
@@ -249,18 +249,18 @@ class PlannedRestart(Waiter):
         instances.reconcile(turn, connector)
 
     def failed(self, turn: Turn, error: Exception) -> None:
-        """Without a status there is no plan; the request's own reply has reported it."""
+        """Do nothing: a restart without statuses has no plan, and its client has its own answer."""
 
 
 def _known(turn: Turn, operation: Operation, connector: str) -> bool:
-    # The colon is Apache's, here only.
+    # Only here does Apache's text have a colon.
     return turn.exists(operation, connector, f"Unknown connector: {connector}")
 
 
 def _assigned(turn: Turn, operation: Operation, item: str | ConnectorTaskId) -> bool:
     """Return whether the item is this worker's; if not, the answer names its owner.
 
-    The leader knows the owner, everybody else only the leader.
+    The leader knows the owner; other workers only know the leader.
     """
     if isinstance(item, ConnectorTaskId):
         kind, ours = "task", item.task in turn.work_of(item.connector).tasks_assigned

@@ -1,4 +1,4 @@
-"""A leader's round of zombie fencing, and what waits for it, decided step by step."""
+"""Rounds of zombie fencing by a leader, and the tasks that wait for them, step by step."""
 
 from functools import partial
 from itertools import pairwise
@@ -31,20 +31,20 @@ def configured(world: World, tasks: int, **settings: str) -> World:
 
 
 def world_with(tasks: int) -> World:
-    """A worker at `enabled` that runs so many tasks."""
+    """Return a worker at `enabled` that runs this number of tasks."""
     world = configured(World(exactly_once=True), tasks)
     world.settle()
     return world
 
 
 def until_fencing(world: World) -> None:
-    """Let everything happen up to the point where producers are being fenced."""
+    """Take all steps until producers are being fenced."""
     world.go_on(but={"fencing"})
     assert world.fencing
 
 
 def round_of(tasks: int) -> World:
-    """A worker with a changed connector whose older producers are being fenced."""
+    """Return a worker with a changed connector whose older producers are being fenced."""
     world = world_with(tasks)
     configured(world, tasks, other="value")
     until_fencing(world)
@@ -52,7 +52,7 @@ def round_of(tasks: int) -> World:
 
 
 def test_the_first_task_set_has_nothing_to_fence() -> None:
-    """The count record is written all the same, before any task starts."""
+    """The first task set needs no fencing, but its count is recorded before tasks start."""
     world = world_with(3)
     assert world.fenced == []
     assert world.log_keys().count("tasks-fencing-c") == 1
@@ -61,7 +61,7 @@ def test_the_first_task_set_has_nothing_to_fence() -> None:
 
 
 def test_as_many_ids_are_fenced_as_the_last_count_record_says() -> None:
-    """The old count decides what is fenced, the new one is written."""
+    """The last recorded count decides how many ids are fenced; then the new count is written."""
     world = world_with(3)
     configured(world, 5).settle()
     assert world.fenced == [("group-c-0", "group-c-1", "group-c-2")]
@@ -71,7 +71,7 @@ def test_as_many_ids_are_fenced_as_the_last_count_record_says() -> None:
 
 
 def test_no_round_is_needed_without_exactly_once_or_with_single_tasks() -> None:
-    """Tasks start at once without a record, or the new one fences the old one itself."""
+    """One new task fences one old task itself, and without exactly-once no count is written."""
     world = world_with(1)
     configured(world, 1, other="value").settle()
     assert world.fenced == []
@@ -85,7 +85,7 @@ def test_no_round_is_needed_without_exactly_once_or_with_single_tasks() -> None:
 
 
 def test_no_task_starts_before_the_round_is_over() -> None:
-    """The old ones are stopped by then; the new ones wait without a process."""
+    """During a round the old tasks are stopped, and the new ones wait without a process."""
     world = round_of(2)
     assert world.tasks == {}
     assert {task.life for task in world.state.work["c"].tasks.values()} == {Life.AWAITING}
@@ -94,7 +94,7 @@ def test_no_task_starts_before_the_round_is_over() -> None:
 
 
 def test_a_failed_round_fails_the_tasks_until_they_are_restarted() -> None:
-    """No count record is written, so a restart fences again."""
+    """A failed round writes no count, so that a restart of a task fences again."""
     world = round_of(2)
     before = world.log_keys().count("tasks-fencing-c")
     world.answer(world.fencing[0], well=False)
@@ -111,7 +111,7 @@ def test_a_failed_round_fails_the_tasks_until_they_are_restarted() -> None:
 
 @cases("permanent", True, False)
 def test_a_round_that_was_denied_is_not_repeated(permanent: bool) -> None:
-    """After any other failure the policy restarts the tasks, and the next round succeeds."""
+    """The policy restarts tasks after a failed round, unless the failure is permanent."""
     world = world_with(2)
     configured(world, 2, **{"agent.restart.policy": "on-failure"})
     effect_id = until_asked(world)
@@ -133,7 +133,7 @@ def test_a_round_that_was_denied_is_not_repeated(permanent: bool) -> None:
     (False, "Fencing failed because new task configurations were generated for the connector"),
 )
 def test_task_configs_made_meanwhile_spoil_the_round(seen: bool, text: str) -> None:
-    """Seen while it runs or after it, nothing stale is written; the newer set has its own round."""
+    """A newer task set makes a round fail, and has a round of its own."""
     world = round_of(2)
     number = world.ask(FenceZombies(connector="c"))
     world.write_elsewhere(
@@ -158,7 +158,7 @@ def test_task_configs_made_meanwhile_spoil_the_round(seen: bool, text: str) -> N
 
 @cases("before, between, after", (2, 2, 5), (1, 1, 4))
 def test_a_round_does_not_count_an_older_task_set(before: int, between: int, after: int) -> None:
-    """Its configs are on their way to the topic: an old count after them would be believed."""
+    """No count is written beside a write of a newer task set, as it would count for that set."""
     world = world_with(before)
     configured(world, between, other="value")
     world.go_on(but={"fencing", "reads"}, until=lambda: bool(world.own_fencings))
@@ -179,7 +179,7 @@ def writing_a_task_set(world: World) -> bool:
 
 
 def until_asked(world: World) -> int:
-    """Let everything happen until the leader is asked to fence; the request gets lost."""
+    """Take all steps until the leader is asked to fence; lose the request, return its number."""
     while not world.own_fencings:
         assert world.step(), "the leader was not asked"
     number, effect_id = world.own_fencings.popitem()
@@ -189,14 +189,14 @@ def until_asked(world: World) -> int:
 
 
 def asked_world() -> tuple[World, int]:
-    """A worker with a changed connector, and the request for fencing that it has sent."""
+    """Return a worker with a changed connector, and the request for fencing that it has sent."""
     world = world_with(2)
     configured(world, 2, other="value")
     return world, until_asked(world)
 
 
 def test_a_leader_that_died_while_answering_is_asked_again() -> None:
-    """The next leader finds the round done or runs it; no request fails."""
+    """After a lost answer the next leader completes the round, and no request fails."""
     world, effect_id = asked_world()
     world.after(on.EffectFailed(effect_id=effect_id, error=NoAnswerError("reset")))
     assert len(world.tasks) == 2
@@ -204,7 +204,7 @@ def test_a_leader_that_died_while_answering_is_asked_again() -> None:
 
 
 def test_a_leader_that_never_answers_is_asked_for_90_seconds() -> None:
-    """In growing intervals; then the tasks fail with the last text."""
+    """The pauses between requests grow; after 90 seconds the tasks fail with the last text."""
     world = world_with(2)
     configured(world, 2, other="value")
     asked_ms = []
@@ -220,7 +220,7 @@ def test_a_leader_that_never_answers_is_asked_for_90_seconds() -> None:
 
 
 def test_an_answer_from_before_a_rebalance_does_not_count() -> None:
-    """The waiting fencing is requested again; the late failure belongs to the former leader."""
+    """After a rebalance, fencing is requested again, and the old leader's answer is ignored."""
     world, effect_id = asked_world()
     world.after(on.RejoinNeeded())
     assert len(world.tasks) == 2
@@ -229,7 +229,7 @@ def test_an_answer_from_before_a_rebalance_does_not_count() -> None:
 
 
 def test_nothing_is_fenced_for_tasks_that_start_paused() -> None:
-    """They are PAUSED without a process; a failure of fencing shows when they are resumed."""
+    """Tasks of a paused connector get no process and no fencing until they are resumed."""
     world = world_with(2)
     world.settled(SetTargetState(connector="c", target_state=TargetState.PAUSED))
     for task_id, config in world.replayed().task_configs.items():
@@ -249,7 +249,7 @@ def test_nothing_is_fenced_for_tasks_that_start_paused() -> None:
 
 
 def test_a_paused_task_that_leaves_is_unassigned() -> None:
-    """Though it never had a process here."""
+    """A worker that ends sets its paused tasks to UNASSIGNED, although they had no process."""
     world = world_with(1)
     world.settled(SetTargetState(connector="c", target_state=TargetState.PAUSED))
     world.crash()
@@ -260,7 +260,7 @@ def test_a_paused_task_that_leaves_is_unassigned() -> None:
 
 
 def test_reading_after_a_round_is_repeated() -> None:
-    """A finished round stays valid: the task count is written when the topic can be read again."""
+    """A failed read after a round is repeated, and the round is not."""
     world = round_of(2)
     world.answer(world.fencing[0])
     world.deliver()
@@ -273,7 +273,7 @@ def test_reading_after_a_round_is_repeated() -> None:
 
 @cases("asked", "tasks that wait", "a task's process")
 def test_a_topic_that_cannot_be_read_is_read_again_in_growing_intervals(asked: str) -> None:
-    """With the right to read revoked this goes on for long; the brokers must not notice."""
+    """Pauses between failed reads grow to 5 s, so that the brokers have little load."""
     world = world_with(1)
     if asked == "tasks that wait":
         world.write_elsewhere(
@@ -299,13 +299,13 @@ def test_a_topic_that_cannot_be_read_is_read_again_in_growing_intervals(asked: s
 
 
 def waits_for_tasks(world: World) -> bool:
-    """Whether the config topic is being read before tasks may start."""
+    """Return whether the config topic is being read before tasks may start."""
     kinds = (LastRead, TaskStartRead)
     return any(isinstance(waiter, kinds) for waiter in world.state.waiters.values())
 
 
 def test_a_task_that_was_stopped_waits_for_no_read() -> None:
-    """Its next process asks for itself."""
+    """A stopped task's question is dropped, because its next process asks again."""
     world = world_with(1)
     world.inbox.append(on.TaskStartAsked(task_id=TASK, request_id=7))
     world.deliver()
@@ -317,14 +317,14 @@ def test_a_task_that_was_stopped_waits_for_no_read() -> None:
 
 
 def test_a_fencing_round_answers_all_waiting_requests() -> None:
-    """The next request in its lane finds nothing left to do."""
+    """A request for fencing that waits for another's round finds nothing left to fence."""
     world = round_of(2)
     assert world.settled(FenceZombies(connector="c")).error is None
     assert len(world.fenced) == 1
 
 
 def test_fencing_needs_a_readable_topic_and_a_known_connector() -> None:
-    """404 for an unknown one; Apache's text when the config topic cannot be read."""
+    """An unknown connector is a NotFoundError; a failed read of the topic has Apache's text."""
     world = world_with(1)
     assert isinstance(world.settled(FenceZombies(connector="absent")).error, NotFoundError)
     world = world_with(1)
@@ -339,7 +339,7 @@ def test_fencing_needs_a_readable_topic_and_a_known_connector() -> None:
 
 
 def test_a_task_begins_only_here_and_from_the_newest_configs() -> None:
-    """It asks once its producer is initialised; one that was revoked meanwhile may not begin."""
+    """A task may begin only if it is still assigned here and its task set is the newest."""
     world = world_with(1)
     world.after(on.TaskStartAsked(task_id=TASK, request_id=7))
     assert world.started_answers == [(TASK, 7, None)]
@@ -361,7 +361,7 @@ def test_a_task_begins_only_here_and_from_the_newest_configs() -> None:
 
 
 def test_a_connector_of_unknown_type_is_fenced_too() -> None:
-    """Its class may be outside the list of plugins and a source all the same; a sink is not."""
+    """A class outside the list of plugins may be a source, so only known sinks are not fenced."""
     for kind, needed in (("source", True), ("unknown", True), ("sink", False)):
         settings = HerderSettings(
             worker_id="w", connector_type=partial(_constant, kind), exactly_once_source=True
@@ -370,7 +370,7 @@ def test_a_connector_of_unknown_type_is_fenced_too() -> None:
 
 
 def test_a_connector_whose_producers_would_fence_anothers_is_not_created() -> None:
-    """The message names both and the id; without exactly-once support there is no reason to."""
+    """With exactly-once, a config is refused if two connectors would share a transactional id."""
     config = {"name": "c-0", "connector.class": "x", TASKS: "1"}
     world = world_with(1)
     number = world.ask(PutConnectorConfig(connector="c-0", config=config))

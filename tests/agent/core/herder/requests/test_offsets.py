@@ -1,4 +1,4 @@
-"""Changes of a connector's offsets, decided step by step: what may come between the steps."""
+"""Changes of a connector's offsets, step by step, with events between the steps."""
 
 from pyconnect_agent.core.errors import BadRequestError, InternalError, NotFoundError, RequestError
 from pyconnect_agent.core.herder.effects import Reply
@@ -25,7 +25,7 @@ MUST_BE_STOPPED = (
 
 
 def stopped_world(*, exactly_once: bool = False, standalone: bool = False) -> World:
-    """A worker whose connector c has run and is stopped."""
+    """Return a worker whose connector c has run and is stopped."""
     world = World(exactly_once=exactly_once, standalone=standalone)
     world.settled(PutConnectorConfig(connector="c", config=CONFIG))
     world.settled(StopConnector(connector="c"))
@@ -34,7 +34,7 @@ def stopped_world(*, exactly_once: bool = False, standalone: bool = False) -> Wo
 
 
 def run_to(world: World, queue: str, *, skip: int = 0) -> None:
-    """Let all go well until something of `queue` may end that is not one of the first `skip`."""
+    """Let all steps succeed until an effect of `queue` may end, after the first `skip` of them."""
     for _ in range(500):
         waiting = [answer for answer in world.answerable() if answer.queue == queue]
         if not world.inbox and waiting:
@@ -48,7 +48,7 @@ def run_to(world: World, queue: str, *, skip: int = 0) -> None:
 
 
 def altered_up_to(queue: str, *, skip: int = 0, exactly_once: bool = False) -> tuple[World, int]:
-    """A worker that changes offsets, up to an answer of `queue`, and the number of the request."""
+    """Return a worker that changes offsets, up to an answer of `queue`, and its number."""
     world = stopped_world(exactly_once=exactly_once)
     number = world.ask(ALTER)
     run_to(world, queue, skip=skip)
@@ -61,7 +61,7 @@ def end(world: World, queue: str, *, well: bool = True) -> None:
 
 
 def text_of(reply: Reply) -> str:
-    """The text of the error that the reply has."""
+    """Return the text of the reply's error."""
     assert isinstance(reply.error, RequestError)
     return str(reply.error)
 
@@ -69,7 +69,7 @@ def text_of(reply: Reply) -> str:
 @cases("standalone", False, True)
 @cases("request_", RESET, ALTER)
 def test_offsets_of_stopped_connectors_change(request_: ChangeOffsets, standalone: bool) -> None:
-    """The connector is asked first; its answer decides the text."""
+    """The connector's answer to a change decides the text for the client."""
     world = stopped_world(standalone=standalone)
     reply = world.settled(request_)
     done = "reset" if request_.offsets is None else "altered"
@@ -79,7 +79,7 @@ def test_offsets_of_stopped_connectors_change(request_: ChangeOffsets, standalon
 
 
 def test_unknown_and_half_stopped_connectors_have_no_offsets_to_change() -> None:
-    """404 in Connect's words; another worker may be between the two records of a stop."""
+    """An unknown connector has Connect's text; a connector with task configs is not stopped."""
     world = World()
     world.settle()
     reply = world.settled(RESET)
@@ -95,7 +95,7 @@ def test_unknown_and_half_stopped_connectors_have_no_offsets_to_change() -> None
 
 @cases("target", TargetState.STARTED, TargetState.PAUSED)
 def test_offsets_are_changed_of_stopped_connectors_only(target: TargetState) -> None:
-    """The target state counts, and the number of task configs."""
+    """The connector's target state must be STOPPED: STARTED and PAUSED are refused."""
     world = World()
     world.settled(PutConnectorConfig(connector="c", config=CONFIG, initial_state=target))
     reply = world.settled(RESET)
@@ -113,7 +113,7 @@ def test_offsets_are_changed_of_stopped_connectors_only(target: TargetState) -> 
 def test_a_write_of_another_worker_while_the_connector_is_asked_prevents_the_change(
     between: tuple[LogRecord, ...], text: str
 ) -> None:
-    """The config topic is read once more before anything is written."""
+    """A resume or removal by another worker is seen in the last read, and nothing is written."""
     world, number = altered_up_to("prepare c")
     world.write_elsewhere(*between)
     end(world, "prepare c")
@@ -123,7 +123,7 @@ def test_a_write_of_another_worker_while_the_connector_is_asked_prevents_the_cha
 
 
 def test_a_new_config_while_the_connector_is_asked_restarts_the_change() -> None:
-    """It may name another consumer group, another topic."""
+    """The connector is asked again, because the new config may name another group or topic."""
     world, number = altered_up_to("prepare c")
     newer = {**CONFIG, "text": "newer"}
     world.write_elsewhere(config_records.connector_config("c", newer))
@@ -135,7 +135,7 @@ def test_a_new_config_while_the_connector_is_asked_restarts_the_change() -> None
 
 
 def test_a_rebalance_while_the_connector_is_asked_restarts_the_change() -> None:
-    """Another worker may lead after it."""
+    """The change starts again after a rebalance, as another worker may lead."""
     world, number = altered_up_to("prepare c")
     world.write_elsewhere(config_records.connector_config("d", {**CONFIG, "name": "d"}))
     world.read_log()
@@ -147,7 +147,7 @@ def test_a_rebalance_while_the_connector_is_asked_restarts_the_change() -> None:
 
 
 def test_later_requests_wait_for_the_offset_change() -> None:
-    """A resume, a delete: tasks never start beside a change of their offsets."""
+    """A resume and a removal wait for a change, so that no task runs beside it."""
     world = stopped_world()
     change = world.ask(RESET)
     resume = world.ask(SetTargetState(connector="c", target_state=TargetState.STARTED))
@@ -161,7 +161,7 @@ def test_later_requests_wait_for_the_offset_change() -> None:
 
 @cases("skip", 0, 1, ids=["before it is asked", "after it was asked"])
 def test_an_unreadable_config_topic_prevents_a_change(skip: int) -> None:
-    """The worker cannot know whether the connector is still stopped."""
+    """Without a read of the config topic a worker does not know that a connector is stopped."""
     world, number = altered_up_to("reads", skip=skip)
     end(world, "reads", well=False)
     world.settle()
@@ -171,7 +171,7 @@ def test_an_unreadable_config_topic_prevents_a_change(skip: int) -> None:
 
 
 def test_the_answer_has_the_childs_text_of_its_failure() -> None:
-    """Before and while it writes."""
+    """A failure of the child before or during the write reaches the client with its text."""
     world = stopped_world()
     for queue in ("prepare c", "change c"):
         number = world.ask(ALTER)
@@ -183,7 +183,7 @@ def test_the_answer_has_the_childs_text_of_its_failure() -> None:
 
 
 def test_a_client_that_gives_up_while_it_is_written_does_not_stop_it() -> None:
-    """The client is told in time what the worker is at; the next change waits until it is done."""
+    """A change goes on after its client's timeout, and the next change waits for its end."""
     world = stopped_world()
     first = world.ask(ALTER, timeout_ms=1_000)
     run_to(world, "change c")
@@ -197,7 +197,7 @@ def test_a_client_that_gives_up_while_it_is_written_does_not_stop_it() -> None:
 
 
 def test_an_exactly_once_sources_tasks_are_fenced_first_and_once() -> None:
-    """The count record is 0 afterwards: the next change finds nothing to fence."""
+    """A change fences the tasks and records the count 0, so that the next one need not fence."""
     world = stopped_world(exactly_once=True)
     for expected in ([("group-c-0", "group-c-1")], [("group-c-0", "group-c-1")]):
         assert world.settled(ALTER).error is None
@@ -206,7 +206,7 @@ def test_an_exactly_once_sources_tasks_are_fenced_first_and_once() -> None:
 
 
 def test_resumed_tasks_start_after_the_changes_own_id_is_fenced() -> None:
-    """Also when it was created STOPPED: a change that hangs never commits beside them."""
+    """Resumed tasks start after a change's id is fenced: a hanging change cannot commit later."""
     world = stopped_world(exactly_once=True)
     world.settled(ALTER)
     world.settled(SetTargetState(connector="c", target_state=TargetState.STARTED))
@@ -224,7 +224,7 @@ def test_resumed_tasks_start_after_the_changes_own_id_is_fenced() -> None:
 
 
 def test_nothing_is_changed_when_fencing_fails_or_a_resume_comes() -> None:
-    """The text is Connect's; all conditions are looked at again after the round."""
+    """After a round the conditions are checked again; a failed round has Connect's text."""
     world, number = altered_up_to("fencing", exactly_once=True)
     end(world, "fencing", well=False)
     world.settle()

@@ -22,7 +22,7 @@ def world() -> World:
 
 
 def test_unchanged_task_configs_are_not_written(world: World) -> None:
-    """A connector that asks for new ones and makes the same ones restarts nothing."""
+    """Task configs equal to the stored ones are not written, and no task restarts."""
     before, tasks = list(world.log), dict(world.tasks)
     world.after(on.ReconfigurationRequested(connector="c"))
     assert world.log == before
@@ -30,14 +30,14 @@ def test_unchanged_task_configs_are_not_written(world: World) -> None:
 
 
 def test_a_smaller_task_set_stops_the_surplus_tasks(world: World) -> None:
-    """And its statuses are cleaned."""
+    """Surplus tasks stop, and their statuses are removed."""
     world.settled(ask.PutConnectorConfig(connector="c", config={**CONFIG, TASKS: "1"}))
     assert list(world.tasks) == [ConnectorTaskId("c", 0)]
     assert list(world.task_statuses) == [ConnectorTaskId("c", 0)]
 
 
 def test_all_tasks_stop_before_the_group_is_joined_again(world: World) -> None:
-    """No work of the old generation runs while a rebalance is under way."""
+    """No task of an older set runs during a rebalance."""
     world.write_elsewhere(
         *(config_records.task_config(ConnectorTaskId("c", n), {"n": str(n)}) for n in range(3)),
         config_records.tasks_commit("c", 3),
@@ -54,13 +54,13 @@ def test_all_tasks_stop_before_the_group_is_joined_again(world: World) -> None:
 
 
 def test_failures_are_retried_with_growing_pauses() -> None:
-    """250 ms doubling to 60 s, without an end."""
+    """The delay between attempts doubles from 250 ms to 60 s, without a limit of attempts."""
     expected = [250, 500, 1000, 60_000, 60_000]
     assert [backoff_ms(attempt) for attempt in (1, 2, 3, 9, 100)] == expected
 
 
 def test_a_failed_generation_is_tried_again_until_it_succeeds() -> None:
-    """As long as the connector runs."""
+    """A failed generation is repeated as long as the connector runs."""
     world = World()
     world.ask(ask.PutConnectorConfig(connector="c", config=CONFIG))
     times: list[int] = []
@@ -79,7 +79,7 @@ def test_a_failed_generation_is_tried_again_until_it_succeeds() -> None:
 
 
 def test_a_failed_connector_is_not_asked_again() -> None:
-    """Too many tasks fail the connector: only a restart helps."""
+    """A FAILED connector is not asked for task configs again: only a restart helps."""
     world = World()
     world.ask(ask.PutConnectorConfig(connector="c", config=CONFIG))
     world.go_on(but={"generate c"})
@@ -93,7 +93,7 @@ def test_a_failed_connector_is_not_asked_again() -> None:
 
 
 def test_a_paused_connector_makes_no_tasks() -> None:
-    """Resuming does (KIP-980's initial state, KIP-52)."""
+    """A connector created as PAUSED gets its tasks when it is resumed (KIP-980, KIP-52)."""
     world = World()
     paused = TargetState.PAUSED
     world.settled(ask.PutConnectorConfig(connector="c", config=CONFIG, initial_state=paused))
@@ -103,7 +103,7 @@ def test_a_paused_connector_makes_no_tasks() -> None:
 
 
 def test_new_values_of_config_providers_restart_tasks_of_the_same_configs(world: World) -> None:
-    """The stored config stays: only the child that resolved the reference reports the change."""
+    """Equal task configs are written again if the child reports new values of config providers."""
     before = len(world.log)
     world.values_changed = True
     world.after(on.ReconfigurationRequested(connector="c"))

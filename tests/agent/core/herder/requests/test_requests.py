@@ -1,4 +1,4 @@
-"""The herder's answer to each request, and the order in which it works."""
+"""The herder's answer to each request, and the order of its steps."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ CONFIG = {"name": "c", TASKS: "2", "text": "x"}
 
 @pytest.fixture
 def world() -> World:
-    """A worker at rest that runs connector `c` with two tasks."""
+    """Return a worker at rest that runs connector `c` with two tasks."""
     world = World()
     world.settled(ask.PutConnectorConfig(connector="c", config=CONFIG))
     return world
@@ -46,7 +46,7 @@ def writes(world: World) -> list[str]:
 
 
 def test_creating_writes_the_target_state_before_the_config() -> None:
-    """KIP-980: a connector that is to be stopped never starts first."""
+    """The target state is written first, so that a STOPPED connector never starts (KIP-980)."""
     world = World()
     request = ask.PutConnectorConfig(
         connector="c", config=CONFIG, initial_state=TargetState.STOPPED, allow_replace=False
@@ -60,7 +60,7 @@ def test_creating_writes_the_target_state_before_the_config() -> None:
 
 
 def test_a_name_is_created_once(world: World) -> None:
-    """POST does not replace, PUT does; of two at once the second meets the first."""
+    """POST refuses an existing name, also one that is being created; PUT replaces the config."""
     post = ask.PutConnectorConfig(connector="c", config=CONFIG, allow_replace=False)
     assert error(world, post) == (AlreadyExistsError, "Connector c already exists")
     put = ask.PutConnectorConfig(connector="c", config=CONFIG)
@@ -74,7 +74,7 @@ def test_a_name_is_created_once(world: World) -> None:
 
 
 def test_reads_show_the_config_and_its_tasks(world: World) -> None:
-    """Raw configs, in the order of the task numbers."""
+    """Raw configs are returned, those of tasks in order of task number."""
     info = world.settled(ask.GetConnectorInfo(connector="c")).result
     assert (info.config, info.type) == (CONFIG, "source")
     assert info.tasks == (ConnectorTaskId("c", 0), ConnectorTaskId("c", 1))
@@ -102,12 +102,12 @@ def test_reads_show_the_config_and_its_tasks(world: World) -> None:
     (ask.RestartTask(task_id=ConnectorTaskId("c", 7)), "Unknown task: c-7"),
 )
 def test_unknown_names_get_apaches_texts(world: World, request_: ask.Request, text: str) -> None:
-    """Three spellings, each where Apache has it."""
+    """Apache has three texts for an unknown name, depending on the request."""
     assert error(world, request_) == (NotFoundError, text)
 
 
 def test_a_patch_removes_keys_that_are_null(world: World) -> None:
-    """KIP-477; the merged config is validated before it is written."""
+    """A null value in a patch removes the key, and the result has the merged config (KIP-477)."""
     patch = ask.PatchConnectorConfig(connector="c", patch={"text": None, "new": "1"})
     reply = world.settled(patch)
     assert reply.result.info.config == {"name": "c", TASKS: "2", "new": "1"}
@@ -118,11 +118,11 @@ def test_a_patch_removes_keys_that_are_null(world: World) -> None:
     "request_",
     ask.PatchConnectorConfig(connector="c", patch={"text": "bad"}),
     ask.PutConnectorConfig(connector="c", config={"text": "bad"}),
-    # An existing name is refused only when its config is valid, as by Apache's worker.
+    # As at Apache's worker, an existing name with an invalid config gets the validation's error.
     ask.PutConnectorConfig(connector="c", config={"text": "bad"}, allow_replace=False),
 )
 def test_an_invalid_config_changes_nothing(world: World, request_: ask.Request) -> None:
-    """The validation's text reaches the client."""
+    """A request with an invalid config writes nothing and fails with the validation's error."""
     before = list(world.log)
     number = world.ask(request_)
     world.deliver()
@@ -134,7 +134,7 @@ def test_an_invalid_config_changes_nothing(world: World, request_: ask.Request) 
 
 
 def test_stopping_empties_the_task_set_before_the_target_state(world: World) -> None:
-    """KIP-875; a failure in between leaves a connector that is merely short of tasks."""
+    """A stop writes an empty task set first; then non-empty ones are refused (KIP-875)."""
     before = len(world.log)
     assert world.settled(ask.StopConnector(connector="c")).error is None
     assert writes(world)[before:] == ["commit-c", "target-state-c"]
@@ -145,7 +145,7 @@ def test_stopping_empties_the_task_set_before_the_target_state(world: World) -> 
 
 
 def test_pausing_moves_connector_and_tasks_without_new_processes(world: World) -> None:
-    """The same instances change their target state."""
+    """Running instances change their target state and keep their processes."""
     tasks = dict(world.tasks)
     world.settled(ask.SetTargetState(connector="c", target_state=TargetState.PAUSED))
     assert world.tasks == tasks
@@ -154,7 +154,7 @@ def test_pausing_moves_connector_and_tasks_without_new_processes(world: World) -
 
 
 def test_deleting_leaves_no_status_and_frees_the_name(world: World) -> None:
-    """The tombstones are written once what ran has stopped."""
+    """After a removal no status is left, and the name can be created again."""
     world.settled(ask.DeleteConnector(connector="c"))
     assert (world.connectors, world.tasks) == ({}, {})
     assert (world.connector_statuses, world.task_statuses) == ({}, {})
@@ -163,7 +163,7 @@ def test_deleting_leaves_no_status_and_frees_the_name(world: World) -> None:
 
 
 def test_restarting_a_connector_waits_for_its_start(world: World) -> None:
-    """It fails with Apache's text when the start fails, and leaves the tasks alone."""
+    """The answer waits for the start and has Apache's text if it fails; tasks go on."""
     tasks = dict(world.tasks)
     assert world.settled(ask.RestartConnector(connector="c")).error is None
     number = world.ask(ask.RestartConnector(connector="c"))
@@ -173,7 +173,7 @@ def test_restarting_a_connector_waits_for_its_start(world: World) -> None:
 
 
 def test_restarting_a_task_gives_a_new_one(world: World) -> None:
-    """The other task goes on."""
+    """A restart of one task leaves the other one running."""
     first, second = sorted(world.tasks)
     before = dict(world.tasks)
     assert world.settled(ask.RestartTask(task_id=first)).error is None
@@ -182,7 +182,7 @@ def test_restarting_a_task_gives_a_new_one(world: World) -> None:
 
 
 def test_a_lost_write_privilege_is_reported_and_claimed_again(world: World) -> None:
-    """The client may simply repeat its request (KIP-618)."""
+    """After a lost privilege the request fails, and can be repeated successfully (KIP-618)."""
     number = world.ask(ask.DeleteConnector(connector="c"))
     world.deliver()
     world.answer(world.answerable()[0], well=False)
@@ -196,7 +196,7 @@ def test_a_lost_write_privilege_is_reported_and_claimed_again(world: World) -> N
 
 
 def test_a_privilege_that_is_not_held_is_not_lost(world: World) -> None:
-    """Nothing is claimed again, at a worker that stops or whose claim is under way."""
+    """A late failure of a write does not change a privilege that is released or being claimed."""
     for privilege in (WritePrivilege.NONE, WritePrivilege.CLAIMING):
         world.state = replace(world.state, privilege=privilege)
         late = on.EffectFailed(effect_id=10_000, error=PrivilegedWriteError("fenced"))
@@ -206,7 +206,7 @@ def test_a_privilege_that_is_not_held_is_not_lost(world: World) -> None:
 
 
 def test_a_timed_out_request_names_the_stage(world: World) -> None:
-    """A write that has begun takes effect all the same; what only queued is dropped."""
+    """A timed-out write still takes effect; a request that only waited is dropped."""
     writing = world.ask(ask.DeleteConnector(connector="c"), timeout_ms=1_000)
     queued = world.ask(ask.PutConnectorConfig(connector="c", config=CONFIG), timeout_ms=1_000)
     world.pass_time()
@@ -219,7 +219,7 @@ def test_a_timed_out_request_names_the_stage(world: World) -> None:
 
 
 def test_a_stopping_worker_answers_all_requests(world: World) -> None:
-    """Requests that wait and requests that come later get the same answer."""
+    """Waiting and later requests get the same error when the worker stops."""
     waiting = world.ask(ask.DeleteConnector(connector="c"))
     world.deliver()
     world.inbox.append(on.Stopping())
@@ -231,7 +231,7 @@ def test_a_stopping_worker_answers_all_requests(world: World) -> None:
 
 
 def test_a_standalone_worker_answers_a_creation_when_its_tasks_exist() -> None:
-    """And with the start's failure when there is one."""
+    """A standalone worker answers with the tasks, or with the failure of the start."""
     world = World(standalone=True)
     reply = world.settled(ask.PutConnectorConfig(connector="c", config=CONFIG))
     assert len(reply.result.info.tasks) == 2
@@ -257,12 +257,12 @@ LEADER = "connect-cluster-g"
 def test_the_id_for_offsets_of_one_may_be_that_of_anothers_task(
     connector: str, tasks_max: int, expected: SharedId | None
 ) -> None:
-    """Numbers count as they are written; tasks that may come count like those that are."""
+    """An offsets id equals another connector's task id, up to the largest number of tasks."""
     assert shared_id("g", connector, tasks_max, OTHERS.get, leader=LEADER) == expected
 
 
 def test_it_is_found_by_comparing_all_ids_too() -> None:
-    """Two connectors share an id exactly when the comparison reports it, for all names."""
+    """For all names, two connectors share an id exactly when the function reports it."""
 
     def ids(name: str, tasks: int) -> set[str]:
         return {alter_transactional_id("g", name), *task_transactional_ids("g", name, tasks)}
@@ -277,7 +277,7 @@ def test_it_is_found_by_comparing_all_ids_too() -> None:
 
 
 def test_a_connectors_id_may_be_its_leaders() -> None:
-    """Kafka's, or that of `agent.leader.transactional.id`: it would take the config topic."""
+    """An id equal to that of the leader is reported, as its producer would fence the leader's."""
     leader = leader_transactional_id("connect")
     shared = SharedId(leader, None)
     assert shared_id("connect", "cluster-connect", 1, OTHERS.get, leader=leader) == shared

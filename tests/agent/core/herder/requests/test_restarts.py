@@ -1,4 +1,4 @@
-"""Restarts by plan (KIP-745): what they select, and the answer."""
+"""Restarts by plan (KIP-745): the selected instances, and the answer."""
 
 from itertools import pairwise
 
@@ -43,7 +43,7 @@ def info(connector: State, *tasks: State) -> ConnectorStateInfo:
 def test_the_flags_of_a_plan_select_connector_and_tasks(
     *, only_failed: bool, include_tasks: bool, connector: bool, tasks: list[int]
 ) -> None:
-    """Of a running connector with one failed task."""
+    """The flags select from a running connector with one failed task."""
     current = info(State.RUNNING, State.RUNNING, State.FAILED)
     plan = restart_plan(request(only_failed=only_failed, include_tasks=include_tasks), current)
     assert plan.restart_connector is connector
@@ -51,7 +51,7 @@ def test_the_flags_of_a_plan_select_connector_and_tasks(
 
 
 def test_only_selected_instances_are_shown_restarting() -> None:
-    """Worker ids, traces and versions are kept."""
+    """Selected instances keep worker id, trace and version; others keep their state."""
     current = info(State.FAILED, State.RUNNING, State.FAILED)
     shown = restart_plan(request(only_failed=True, include_tasks=True), current).state_info
     assert shown.connector.state is State.RESTARTING
@@ -60,7 +60,7 @@ def test_only_selected_instances_are_shown_restarting() -> None:
 
 
 def test_only_a_stronger_request_replaces_a_pending_one() -> None:
-    """Ascending: failed connector, failed connector and tasks, connector, everything."""
+    """From weak to strong: failed connector, also failed tasks, connector, everything."""
     ascending = [
         request(only_failed=True, include_tasks=False),
         request(only_failed=True, include_tasks=True),
@@ -74,7 +74,7 @@ def test_only_a_stronger_request_replaces_a_pending_one() -> None:
 
 
 def world_with_a_failed_task() -> World:
-    """Two tasks, of which number 1 has failed."""
+    """Return a worker with two tasks, of which number 1 has failed."""
     world = World()
     world.settled(PutConnectorConfig(connector="a", config={TASKS: "2"}))
     world.fail(ConnectorTaskId("a", 1))
@@ -83,7 +83,7 @@ def world_with_a_failed_task() -> World:
 
 
 def restart(world: World, *, only_failed: bool, include_tasks: bool) -> object:
-    """Ask for it; what it restarts runs again before the herder hears that the write is done."""
+    """Restart, and let the restarted work run again before the herder gets the write's result."""
     flags = {"only_failed": only_failed, "include_tasks": include_tasks}
     number = world.ask(RestartConnectorAndTasks(connector="a", **flags))
     world.deliver_all()
@@ -98,7 +98,7 @@ def restart(world: World, *, only_failed: bool, include_tasks: bool) -> object:
 
 
 def test_the_answer_keeps_traces_and_versions_of_what_is_restarted() -> None:
-    """It shows why a task had failed, although the task has been restarted by then."""
+    """The answer has the trace of a failed task, even if the task has been restarted by then."""
     info = restart(world_with_a_failed_task(), only_failed=True, include_tasks=True)
     assert isinstance(info, ConnectorStateInfo)
     assert info.connector.state is State.RUNNING
@@ -109,7 +109,7 @@ def test_the_answer_keeps_traces_and_versions_of_what_is_restarted() -> None:
 
 
 def test_a_restart_of_everything_selects_all() -> None:
-    """Connector and tasks are shown as RESTARTING, and run again afterwards."""
+    """The answer shows connector and tasks as RESTARTING, and all run again afterwards."""
     world = world_with_a_failed_task()
     info = restart(world, only_failed=False, include_tasks=True)
     assert isinstance(info, ConnectorStateInfo)
@@ -119,7 +119,7 @@ def test_a_restart_of_everything_selects_all() -> None:
 
 
 def test_the_request_is_written_although_no_status_is_known() -> None:
-    """Apache's leader writes the record first and looks for the status afterwards."""
+    """As at Apache's leader, the record is written before a missing status is reported."""
     world = world_with_a_failed_task()
     world.connector_statuses.clear()
     end = len(world.log)
