@@ -109,7 +109,7 @@ def sent_bytes(mariadb: MariaDbServer) -> int:
 
 
 def test_a_query_has_the_types_of_its_columns(database: Database) -> None:
-    """A query's columns have their types; a failure that passes starts with a new session."""
+    """A query has the types of its columns, also in a new session after a passing failure."""
     database.execute("CREATE TABLE orders (id int PRIMARY KEY, price decimal(12, 2))")
     database.execute("INSERT INTO orders VALUES (1, 5), (2, 6), (3, 0), (4, 7)")
     query = "SELECT id, price, concat(price, ' :%') AS label FROM orders WHERE price > 1 -- all;"
