@@ -161,3 +161,8 @@ def topic(name: str, value: str = "json") -> dict[str, object]:
 
 def given(*values: str | bytes | None) -> list[Given]:
     return [Given(each.encode() if isinstance(each, str) else each) for each in values]
+
+
+def offsets(answer: Answer, kind: str) -> set[int | None]:
+    """Return the offsets of the copies that findings of a kind name."""
+    return {place.offset for each in answer.of(kind) for place in each.copies}

@@ -1,8 +1,8 @@
 """Real Kafka for tests: the servers of the fixtures in conftest.py.
 
-All processes of one test session share servers, pytest-xdist's workers included: the first process
-that asks starts the server, under a lock; each holds it (see `pyconnect_sandbox.processes`), and it is
-killed once the last holder has ended, also when a process is killed.
+All processes of one test session share servers, pytest-xdist's workers included. The first process
+that asks starts the server, under a lock. Each process holds it (`pyconnect_sandbox.processes`);
+the server is killed once the last holder has ended, also when a process is killed.
 """
 
 import fcntl
