@@ -6,8 +6,6 @@ end a benchmark as Ctrl-C does: it stops the processes that it has started. Afte
 servers end themselves.
 """
 
-from __future__ import annotations
-
 import importlib
 import signal
 import sys

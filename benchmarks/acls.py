@@ -7,8 +7,6 @@ deriving the needs, for judging them and for the whole report with its JSON, bes
     scripts/benchmark acls [CONNECTORS [TASKS [BINDINGS]]]
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

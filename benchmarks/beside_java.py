@@ -12,8 +12,6 @@ script. With `--jars` the pyconnect worker runs Apache's connectors, from the ja
 worker has, instead of its own. With `--location` the tasks of the pyconnect worker share a process.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

@@ -7,8 +7,6 @@ exactly-once, so ours is at-least-once here too. Each run of Quix Streams is a p
 whose start does not count. See `beside_java` for how a rate is counted.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -7,8 +7,6 @@ machine, and the least time of each counts. Modules are compiled before, as inst
 Exit 1: a command is above its limit.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import resource

@@ -12,8 +12,6 @@ and the connector of the second has a filter in Python that looks at a field of 
 keeps all: a `class`, or an `expression` in CEL. The first side has no filter.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import tempfile

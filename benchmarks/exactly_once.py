@@ -10,8 +10,6 @@ out to the worker and its processes (PSS): idle ten seconds after the start, and
 largest of samples under load.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import statistics

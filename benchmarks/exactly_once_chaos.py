@@ -10,8 +10,6 @@ must be seen, and duplicates are counted. Files of sinks have every line in eith
 lines) beside the connectors' files.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import random

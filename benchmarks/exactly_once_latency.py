@@ -6,8 +6,6 @@ One agent, one broker, one connector at a time; a line holds the time of its app
 looks at its file ten times a second when it has caught up, which is part of every figure.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import statistics

@@ -7,8 +7,6 @@ byte) to be seen until the last, so a start of a JVM or of a process does not co
 its own default JVM options and standalone; ours are the task processes a worker starts.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib

@@ -5,8 +5,6 @@
 There is no Kafka: the config log is in memory, and effects are only counted.
 """
 
-from __future__ import annotations
-
 import argparse
 import resource
 import time

@@ -9,8 +9,6 @@ its config topic beforehand, as another worker of its group has left them (`--st
 part out). `herder.py` measures the decisions of each worker.
 """
 
-from __future__ import annotations
-
 import argparse
 import resource
 import tempfile

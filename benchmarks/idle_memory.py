@@ -9,8 +9,6 @@ changed for 20 seconds. `--set` adds a property to the agent's file. Java has th
 own start script.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

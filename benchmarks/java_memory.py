@@ -14,8 +14,6 @@ ones on the same worker, each of a new connector. An agent that has run before w
 has written its archive of classes.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

@@ -6,8 +6,6 @@ Measures a record's way through a task: making the record, JsonConverter with an
 envelope, encoding. The producer's own threads are not included.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Callable

@@ -6,8 +6,6 @@ First schemaless, then with schemas: values are JSON texts of 99 bytes, the seco
 envelope. All else is as in file_stream.py, whose tables it prints.
 """
 
-from __future__ import annotations
-
 import sys
 
 from benchmarks import file_stream

@@ -8,8 +8,6 @@ bare loops make the same rows of the same batches: tuples to a file, and a file 
 sides run in turn.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import gc

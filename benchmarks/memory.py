@@ -1,7 +1,5 @@
 """Memory of a worker and everything it has started, as the kernel shares it out (PSS)."""
 
-from __future__ import annotations
-
 import os
 import threading
 from contextlib import suppress

@@ -7,8 +7,6 @@ of all its children together, sampled while the request is under way, and then w
 some seconds later. Ends with a connector of one partition: what an ordinary reset takes.
 """
 
-from __future__ import annotations
-
 import argparse
 import http.client
 import json

@@ -6,8 +6,6 @@ Runs in an environment of its own: Quix Streams pins another version of confluen
 Quix Streams have no transactions; this one keeps its position, as FileStreamSource does.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

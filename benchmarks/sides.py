@@ -1,7 +1,5 @@
 """A Java worker and a pyconnect agent with the same plugins, whose processor time is counted."""
 
-from __future__ import annotations
-
 import contextlib
 import statistics
 import time

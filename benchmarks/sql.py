@@ -8,8 +8,6 @@ so that its own work is part of both figures; PostgreSQL's is part of neither. B
 turn. The bare loops use COPY for PostgreSQL as the sink does, for upserts into a temporary table.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import sqlite3

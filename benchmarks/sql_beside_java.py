@@ -11,8 +11,6 @@ option that joins inserts. All other settings are the defaults of each. PostgreS
 is part of none. It writes a checkpoint before each run, and does not vacuum the tables.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

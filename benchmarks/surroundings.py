@@ -1,7 +1,5 @@
 """Lines that describe the surroundings on which a benchmark's figures depend."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

@@ -10,8 +10,6 @@ of a busy machine; the cost for the sample is in proportion. Exit 1: tracing cos
 limit (--limit, 3 %).
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import sys

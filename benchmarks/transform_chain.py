@@ -8,8 +8,6 @@ RegexRouter, run as a task runs it. Prints microseconds of processor time a reco
 median run.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import threading

@@ -7,8 +7,6 @@ preparing, to enabled, and to disabled directly. What its steps wait for is real
 and `scheduled.rebalance.max.delay.ms` (1 s) are shorter than by default.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 import time

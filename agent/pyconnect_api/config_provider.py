@@ -4,8 +4,6 @@ Corresponds to Kafka's ``ConfigProvider`` and ``ConfigData`` (KIP-297, KIP-421).
 used from several threads at once.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ instance are made one after the other. ``validate``, ``alter_offsets``, ``exactl
 ``can_define_transaction_boundaries`` may be called on an instance that was never initialized.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from enum import Enum

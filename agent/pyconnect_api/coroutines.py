@@ -5,8 +5,6 @@ client that it made in `start` can be used in each `poll`. The loop runs only wi
 the task's thread: background tasks of the loop go on in the next call.
 """
 
-from __future__ import annotations
-
 import inspect
 from asyncio import Runner
 from collections.abc import Callable, Coroutine

@@ -5,8 +5,6 @@ Kafka: ``PluginMetrics`` (KIP-877), with numbers in place of sensors. Reached as
 another.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import TypeVar

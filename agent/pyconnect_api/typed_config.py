@@ -9,8 +9,6 @@ Kafka has no counterpart; the result is an ordinary `ConfigDef` for validation a
         token: Password | None = setting("Token of the API.", default=None)
 """
 
-from __future__ import annotations
-
 import dataclasses
 import types
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Files to which whole lines are appended, each durable before the next step. Edge."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

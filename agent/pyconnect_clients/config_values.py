@@ -3,8 +3,6 @@
 A reference to a config provider is ``${provider:[path:]key}`` (``ConfigTransformer``, KIP-297).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -11,8 +11,6 @@ returns the held token at once, and `wait` is for the creation of a client; any 
 them. When no client refers to a source any more, its thread ends; a failed fetch does not end it.
 """
 
-from __future__ import annotations
-
 import logging
 import random
 import threading

@@ -1,7 +1,5 @@
 """Errors of client properties; each package raises them again as its own error."""
 
-from __future__ import annotations
-
 
 class ClientPropertyError(Exception):
     """The error of a property that cannot be used.

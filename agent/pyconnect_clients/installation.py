@@ -4,8 +4,6 @@ The project is on no package index, so the address of a checkout, a wheel's file
 repeated (PEP 610: `direct_url.json`). Threads: stateless.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -4,8 +4,6 @@ Corresponds to ``JaasConfig`` of Kafka: one entry of a JAAS file, as in
 ``org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="p";``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

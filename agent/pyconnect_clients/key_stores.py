@@ -17,8 +17,6 @@ A protected key is DER: its algorithm, and an octet string of 20 bytes salt, the
 combined with a stream of SHA-1 digests, and 20 bytes SHA-1 of password and key.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

@@ -3,8 +3,6 @@
 The module reads class files, and starts neither Java nor a worker.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Mapping, Sequence

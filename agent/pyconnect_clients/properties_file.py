@@ -4,8 +4,6 @@ References ``${provider:[path:]key}`` are looked up as Java's clients do (``conf
 KIP-421), with the providers that Kafka ships: files, directories and environment variables.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Mapping

@@ -11,8 +11,6 @@ read keep Java's names until a client is made: `key_stores.with_pem` replaces st
 adds kafka-python's objects: the context of TLS and the provider of tokens.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum

@@ -6,8 +6,6 @@ not followed and no proxy is used: the credentials go to the address that was gi
 address and the status, but no secrets, no tokens and not the server's answer.
 """
 
-from __future__ import annotations
-
 import base64
 import http.client
 import io

@@ -1,7 +1,5 @@
 """Entry point of `pyconnect`; help, version and completion come without importing the parser."""
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import gc

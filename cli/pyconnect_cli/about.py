@@ -1,7 +1,5 @@
 """`pyconnect help TOPIC`, `version` and `completion SHELL`: facts about the command itself."""
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """`pyconnect doctor`, `health`, `info` and `journal`: what workers report about their cluster."""
 
-from __future__ import annotations
-
 import platform
 import shutil
 import time

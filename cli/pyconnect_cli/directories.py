@@ -4,8 +4,6 @@ The Tab key offers kept names without a request: those that it or a command read
 of name and list of addresses has a file. Neither the parser nor an HTTP client is imported.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

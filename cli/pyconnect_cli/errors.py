@@ -6,8 +6,6 @@ Every failure that is reported to a user is one of these; `__main__` prints `mes
 Exit code 75 (an operator has to act, then run the command again) is returned, not raised.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 from typing import Self
 

@@ -5,8 +5,6 @@ Exit codes: 0 agree, 1 differ, 2 usage, 11 could not decide, 130 interrupted. Se
 exit with 1 if any differs, otherwise with the first code that is not 0.
 """
 
-from __future__ import annotations
-
 import argparse
 import signal
 import sys

@@ -4,8 +4,6 @@ A read returns exactly the offsets of a snapshot, at a stated isolation level. C
 partition, offset, timestamp_ms, key, value and, on request, headers.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Files and tables as sides of a compare, and how records become rows of a table. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 

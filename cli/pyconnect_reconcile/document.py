@@ -3,8 +3,6 @@
 A dataclass is filled from the members that have the names of its fields, by their types.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 import warnings

@@ -6,8 +6,6 @@ ReconcileError        a run cannot begin or continue; exit code 11
 └── NotAuditable      the job cannot answer for such data; becomes a finding
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

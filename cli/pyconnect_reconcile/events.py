@@ -3,8 +3,6 @@
 Events are lines of NDJSON for the command line, or text on stderr.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

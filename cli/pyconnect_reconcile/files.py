@@ -4,8 +4,6 @@ Only paths without a scheme, which are the driver's own files, get all of that; 
 (s3a://, hdfs://) as they are.
 """
 
-from __future__ import annotations
-
 import bz2
 import glob
 import gzip

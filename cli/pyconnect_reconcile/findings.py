@@ -1,7 +1,5 @@
 """The findings of a check, the intervals that they name, and their verdict. Pure."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

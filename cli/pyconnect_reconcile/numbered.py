@@ -10,8 +10,6 @@ chunks, gaps between chunks over the chunks' ends only. Windows over records are
 SORTED_BITS offsets.
 """
 
-from __future__ import annotations
-
 from pyspark.sql import DataFrame, Window, WindowSpec
 from pyspark.sql import functions as sql
 

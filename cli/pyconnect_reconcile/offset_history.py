@@ -5,8 +5,6 @@ starts again continues from the last commit, so one writer never goes back unles
 The evidence of other topics about the time of a commit is its `Circumstances`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

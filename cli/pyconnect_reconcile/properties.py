@@ -4,8 +4,6 @@ Spark passes them to Java's consumer. Snapshots ask librdkafka and kafka-python:
 translates the properties for those, as it does for agents and the command line.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

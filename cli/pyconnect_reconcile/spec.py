@@ -5,8 +5,6 @@ ranges). docs/reference/reconciliation.md describes each member; an unknown memb
 suggests a similar name.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

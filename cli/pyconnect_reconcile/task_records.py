@@ -14,8 +14,6 @@ configurations and are then not known. Sets prove that two tasks were assigned t
 that both read it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ backup), `audit` (the spec of the audit as it is resolved now), `config` (the co
 a plan `report` (its directory). Exit codes: 0 done, 11 not done, with an event that has the reason.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -9,8 +9,6 @@ The table's snapshot shows the state of a repair. With the snapshot of the repor
 do; with a snapshot of the repair's id in the history it is done; any other snapshot ends it.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ and config providers make the records, so that a row is the one that the sink wo
 and a record the one that the source would have written.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -8,8 +8,6 @@ of the database, so that a row comes back exactly as it was:
     SQLite       values as they are stored; bytes as {"hex": "…"}
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager

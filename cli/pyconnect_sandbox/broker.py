@@ -10,8 +10,6 @@ always, SASL beside it when there are users. With the ACL authorizer, clients of
 subject to ACLs unless they are named super users.
 """
 
-from __future__ import annotations
-
 import base64
 import subprocess
 import uuid

@@ -5,8 +5,6 @@ their group and read its config topic. Apache's is `ConnectDistributed` or `Conn
 Ours is started as `python -m pyconnect_agent` and never imported. Not thread-safe.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from abc import abstractmethod

@@ -1,7 +1,5 @@
 """Errors of the sandbox, each with the exit code of the command that it ends."""
 
-from __future__ import annotations
-
 
 class SandboxError(Exception):
     """A server of the sandbox failed. `hint`: what the user can do next."""

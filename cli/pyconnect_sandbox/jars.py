@@ -11,8 +11,6 @@ with the size and SHA-256 of each. The jars are fetched into a directory beside 
 when it is complete, under an exclusive `flock`: a version is complete or not there.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import json

@@ -4,8 +4,6 @@
 to the command until it answers and is recorded, so a killed `up` leaves nothing behind.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

@@ -15,8 +15,6 @@ The tether is `python -m pyconnect_sandbox.processes HOLD_FILE PID START_MARK`. 
 lock call: an orderly stop of the group ends the tether too.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import signal

@@ -11,8 +11,6 @@ into the server's own directory and moved into the user's cache when the server 
 incomplete file is never used.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

@@ -10,8 +10,6 @@ server listens, another process that got the port too would answer its clients. 
 not use this module may still take the port first: the server then tries others.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal

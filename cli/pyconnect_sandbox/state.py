@@ -6,8 +6,6 @@ prove that a process is alive: its identity is checked each time (see `processes
 `pyconnect sandbox` makes is named after its sandbox.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """Database servers for tests to read from and write to, one of each per test process."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

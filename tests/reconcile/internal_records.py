@@ -1,7 +1,5 @@
 """Records of the status and config topics, of connector c."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 

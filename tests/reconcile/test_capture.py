@@ -1,7 +1,5 @@
 """The input of a run, and the chain of reports that it continues; nothing here needs Spark."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

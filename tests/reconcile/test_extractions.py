@@ -1,7 +1,5 @@
 """Extractions, as they are checked before Spark starts."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_reconcile.document import check_extraction

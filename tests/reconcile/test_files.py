@@ -1,7 +1,5 @@
 """Files of a compare: bounded copies, changes, and lines that are found again."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Messages of a run: findings, their intervals, and errors of Spark."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from hypothesis import given

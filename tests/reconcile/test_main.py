@@ -1,7 +1,5 @@
 """The end of a run's own process."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Histories of source offsets: regressions, resets, changes by hand, two writers."""
 
-from __future__ import annotations
-
 import json
 
 from pyconnect_reconcile.findings import Severity

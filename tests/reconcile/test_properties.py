@@ -1,7 +1,5 @@
 """One properties file for Spark and for snapshots."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """ranges: the earlier report with which a run is compared."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Specs: an error names the place in the document."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Evidence about tasks in the status and config topics."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

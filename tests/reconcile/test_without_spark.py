@@ -1,7 +1,5 @@
 """Modules that the command line uses to plan a run, which must not need Spark."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

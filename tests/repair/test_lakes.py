@@ -1,7 +1,5 @@
 """Plans, commits and undos of an Iceberg table, beside the LakeSink that wrote it."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The targets of a report's findings, the decisions about rows, and the place of an undo."""
 
-from __future__ import annotations
-
 import io
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Repairs of a topic by the report of its compare with its source, on a real broker."""
 
-from __future__ import annotations
-
 import io
 import json
 import sqlite3

@@ -1,7 +1,5 @@
 """Plans, changes and undos of rows on real databases, beside the sink that wrote them."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Repairs of a topic by the report of its compare with another one, on a real broker."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -4,8 +4,6 @@ The config log and the statuses are shared. Clients' requests go from worker to 
 layer sends them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial

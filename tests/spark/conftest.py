@@ -1,7 +1,5 @@
 """One Spark session for the tests of a process: a JVM takes longer than most of them."""
 
-from __future__ import annotations
-
 import io
 import os
 from collections.abc import Iterator

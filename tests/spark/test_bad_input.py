@@ -1,7 +1,5 @@
 """Input that a job cannot read or compare: a finding or an error, never a trace or agreement."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Records of killed workers, checked independently by Spark."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`pyconnect reconcile` from its command line to its report, and the jobs under spark-submit."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

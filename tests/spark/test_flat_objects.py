@@ -1,7 +1,5 @@
 """JSON objects that one regular expression reads have the same tokens as parsed ones."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Values whose schemas a registry keeps: decoded, compared, and reported if they do not parse."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The order of each key in two topics: late records are found, and no others."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """LakeSource and LakeSink, audited from their configuration while they run."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Values that an audit cannot read, or would change, are reported and not left out."""
 
-from __future__ import annotations
-
 import io
 import sqlite3
 from contextlib import closing, nullcontext

@@ -1,7 +1,5 @@
 """Faults of offsets and of their writers in Connect's internal topics, on a real broker."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Spark's answers against plain Python, on many random histories at once."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable

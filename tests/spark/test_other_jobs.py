@@ -1,7 +1,5 @@
 """Completeness, and compares of further kinds of sides, on a real broker."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import time

@@ -1,7 +1,5 @@
 """Sinks of other projects, found by their configuration, with faults from their issue reports."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import gzip

@@ -1,7 +1,5 @@
 """Random rows in typed sinks with known changes, judged as by a reference."""
 
-from __future__ import annotations
-
 import base64
 import json
 import random

@@ -3,8 +3,6 @@
 Five fixed topics reach every job; `scripts/test --long` takes two hundred.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import random

@@ -1,7 +1,5 @@
 """Random JSON values with known changes, judged as by a reference."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Releases of Spark on which the other tests do not run."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

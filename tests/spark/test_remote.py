@@ -1,7 +1,5 @@
 """Audits through a real Spark Connect server that has other users; `test_standalone` runs all."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """Reports of real audits are repaired, and a second audit agrees."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Records as rows: Connect's JSON and a table's columns have the same tokens for every type."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Sequence

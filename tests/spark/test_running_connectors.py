@@ -1,7 +1,5 @@
 """Connectors under steady load, audited while they run: the verdict is always true."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import threading

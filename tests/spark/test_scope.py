@@ -1,7 +1,5 @@
 """The part of a topic that a run reads, and the numbers and records outside of it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

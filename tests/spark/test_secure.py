@@ -1,7 +1,5 @@
 """Clusters behind TLS: every client reads every kind of store, and no secret is shown."""
 
-from __future__ import annotations
-
 import subprocess
 import urllib.error
 import urllib.request

@@ -1,7 +1,5 @@
 """Faults on a real broker are found at their exact offsets, and nothing else is."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

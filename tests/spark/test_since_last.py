@@ -1,7 +1,5 @@
 """Nights of `--since-last`: each report continues the last one that agreed."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Sequence

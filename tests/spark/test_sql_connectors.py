@@ -1,7 +1,5 @@
 """SqlSource and SqlSink on real databases, audited from their configuration while they run."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import sqlite3

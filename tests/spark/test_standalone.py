@@ -1,7 +1,5 @@
 """Every audit on a real standalone cluster: a master and two workers in separate directories."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence

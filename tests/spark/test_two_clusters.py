@@ -1,7 +1,5 @@
 """`reconcile topic-topic` over two clusters that share only the names of their topics."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

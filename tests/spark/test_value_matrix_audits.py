@@ -4,8 +4,6 @@ A row of the sink has one value of the matrix; another row has it with the least
 column holds. The same rows agree. If both rows change places in the topic, each of them differs.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Compares by type and value: a value that a sink lost, rounded or converted is a difference."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Compares by type and value with files: what their formats, writers and encodings do to values."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import json

@@ -5,8 +5,6 @@ Corresponds to ``DirectoryConfigProvider`` (KIP-421), ``FileConfigProvider`` (KI
 resolved before the check: a link out of an allowed directory does not get around it.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re

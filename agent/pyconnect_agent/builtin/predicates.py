@@ -1,7 +1,5 @@
 """Kafka's predicates: HasHeaderKey, RecordIsTombstone and TopicNameMatches."""
 
-from __future__ import annotations
-
 import re
 
 from pyconnect_agent.builtin.transforms.base import Options, Shipped

@@ -3,8 +3,6 @@
 Layer: shared by children and tasks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -10,8 +10,6 @@ drops the unread bytes.
 `ChildEnd` says how a child has ended, for traces, answers and logs.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import signal

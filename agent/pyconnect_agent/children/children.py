@@ -8,8 +8,6 @@ Metrics are put together from the reports of the children (Kafka: Worker's metri
 task keeps its last metrics until it is started again or removed from this worker.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -5,8 +5,6 @@ without a process. A connector without a process is STOPPED from the start, asle
 call (RUNNING or PAUSED), or FAILED because its process died, until it is stopped or started again.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import logging

@@ -6,8 +6,6 @@ A Java process takes seconds to start and to load a plugin's classes; a Java wor
 So a process that has validated a config waits for another config of the same Java plugins.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence

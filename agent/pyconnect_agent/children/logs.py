@@ -4,8 +4,6 @@ Lines come from the children over their pipes, and from this process if it logs 
 task, such as the death of a process. Thread-safe; a separate thread writes the files.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

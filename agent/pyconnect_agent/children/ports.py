@@ -3,8 +3,6 @@
 `ChildSettings` are the settings that every child gets from the worker.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol

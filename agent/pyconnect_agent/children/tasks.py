@@ -8,8 +8,6 @@ child's control thread answers, even while a plugin hangs in Python code. If it 
 signal handler can still write the stacks without the interpreter: see `tasks.trace`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import logging

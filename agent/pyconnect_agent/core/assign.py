@@ -18,8 +18,6 @@ differ, the leader does not write. A member whose subscription has no id counts 
 Kafka's id, because Java workers send none.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

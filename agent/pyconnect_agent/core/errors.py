@@ -4,8 +4,6 @@ Messages say what happened, to what, and what to do next. `retriable`: the same 
 later. `permanent`: it cannot succeed before a setting or a right is corrected.
 """
 
-from __future__ import annotations
-
 
 class AgentError(Exception):
     """Base of all errors that the agent raises on purpose."""

@@ -14,8 +14,6 @@ connector. Numbers of records grow within a topic or file.
 | status, error | the answer, and its message if it is an error |
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

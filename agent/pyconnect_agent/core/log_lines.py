@@ -10,8 +10,6 @@ it; the root logger is always known, as `root`. Names form no tree here except f
 level: a change affects every known logger whose name starts with the text of the given one.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass

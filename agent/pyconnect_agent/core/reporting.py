@@ -1,7 +1,5 @@
 """Reports about connectors, with Apache's JSON shapes, and texts about ended processes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime

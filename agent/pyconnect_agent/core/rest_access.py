@@ -8,8 +8,6 @@ This module has the names and the credentials file of Apache's REST extension fo
 passwords: ``BasicAuthSecurityRestExtension`` and ``PropertyFileLoginModule``.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import re

@@ -3,8 +3,6 @@
 The policy says how long to wait; `tasks/records.py` waits and tries.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 FIRST_DELAY_MS = 300

@@ -3,8 +3,6 @@
 No Kafka counterpart: a JVM cannot account for one of its threads.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass
 from typing import Any

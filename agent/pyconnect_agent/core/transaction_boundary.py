@@ -8,8 +8,6 @@ Threads: boundaries belong to the task's thread. Any thread of the task may call
 `RequestedTransactions`: each call is one step of a dict or an attribute.
 """
 
-from __future__ import annotations
-
 from enum import Enum, auto
 from typing import Protocol
 

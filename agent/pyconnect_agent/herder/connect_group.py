@@ -11,8 +11,6 @@ state.
 `LocalGroup`, of standalone workers, has one member: every join succeeds at once.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -5,8 +5,6 @@ worker's offset store; a sink's offsets are those of its consumer group. Any wor
 not only the leader.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping

@@ -6,8 +6,6 @@ and its answer is posted. Any failure here ends the worker: after a lost event t
 herder may be wrong.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import itertools

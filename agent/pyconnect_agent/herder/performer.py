@@ -8,8 +8,6 @@ states, logger levels, flushing statuses, topics). Each awaited effect has exact
 `StatusView`: reads do not block; the docstring of a method that blocks says so.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import secrets

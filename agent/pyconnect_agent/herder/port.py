@@ -3,8 +3,6 @@
 All functions are called on the event loop and do not block it.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol

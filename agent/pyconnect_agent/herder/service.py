@@ -8,8 +8,6 @@ Requests to the leader are signed if the group's protocol says so (KIP-507; Kafk
 half of DistributedHerder.publishConnectorTaskConfigs).
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping

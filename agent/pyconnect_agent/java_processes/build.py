@@ -4,8 +4,6 @@ The module imports the standard library only, because the build of a wheel runs 
 sources and an equal compiler give an identical jar.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess

@@ -6,8 +6,6 @@ are cached by the digests of the jars. A location that cannot be used is left ou
 affect others.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -4,8 +4,6 @@ The Java is that of `agent.java.home`, of JAVA_HOME or on the path. Kafka's jars
 `agent.java.kafka.home`, of KAFKA_HOME or, fetched once, of the agent's release of Kafka Connect.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging

@@ -13,8 +13,6 @@ Exceptions of Java code become exceptions of the Python API with the same meanin
       JavaPluginError        any other
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import logging

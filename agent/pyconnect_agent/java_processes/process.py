@@ -9,8 +9,6 @@ Traces and answers have the reason why a process has ended. The virtual machine 
 was exhausted, and which of its options it refuses; its exit codes alone do not show that.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import logging

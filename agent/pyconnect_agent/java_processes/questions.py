@@ -9,8 +9,6 @@ Java plugins. Two workers may make it at the same time: the last archive stays. 
 make or map it loads the classes from the jars.
 """
 
-from __future__ import annotations
-
 import logging
 import tempfile
 import zipfile

@@ -5,8 +5,6 @@ token (`Shared.java`), and the Java process ends some time after the last one. I
 it would end with: its sessions end with the worker's other processes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib

@@ -7,8 +7,6 @@ values and raises `core.errors`. Threading: any thread; each call blocks its own
 KafkaTopicBasedBackingStore, TopicAdmin.verifyTopicCleanupPolicyOnlyCompact and KafkaBasedLog.start.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import threading

@@ -7,8 +7,6 @@ itself, up to twenty times a second; a repeated error of a client is logged only
 callbacks run on the thread that polls the client.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Mapping

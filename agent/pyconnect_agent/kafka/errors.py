@@ -5,8 +5,6 @@ layer there are only `core.errors`, and callers check `retriable`, never the tex
 a call gets the time that remains; the clock is the monotonic one.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -8,8 +8,6 @@ usual for a new client, librdkafka looks again only half a second later, so `ini
 short calls (KIP-98, KIP-360). A call after a timeout continues the one before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

@@ -15,8 +15,6 @@ The only module that imports kafka-python for membership. It uses private parts 
 Kafka: WorkerGroupMember, WorkerCoordinator.poll.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

@@ -6,8 +6,6 @@ through kafka-python, whose import would slow down each process that only reads.
 thread; each call blocks its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any

@@ -4,8 +4,6 @@ One partition, so that the offsets number the records. Each call blocks; `write`
 called from any thread.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -17,8 +17,6 @@ Threading: one tailing thread calls the reader, and an exception that ends it en
 `start` and `stop` once each, from one thread.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -5,8 +5,6 @@ processes, connectors and tasks with an offsets topic of their own. Threading: t
 applies, any thread asks.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ Kafka: the send side of KafkaBasedLog, and the fencable producer of KafkaConfigB
 of `send` runs on the producer's thread and must not block.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable, Sequence

@@ -7,8 +7,6 @@ task's thread; rebalances happen inside `poll`, `commit_sync` and `close`.
 
 # ruff: noqa: SLF001 - the names of librdkafka's own codes start with an underscore
 
-from __future__ import annotations
-
 import logging
 import sys
 import time

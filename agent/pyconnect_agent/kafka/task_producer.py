@@ -14,8 +14,6 @@ librdkafka continues the same call. The first error that is not retriable ends t
 uses a transactional producer.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import time

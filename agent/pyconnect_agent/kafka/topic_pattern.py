@@ -5,8 +5,6 @@ syntax. The look-up runs on the consumer's thread: on another thread a request f
 wait while the client consumes.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Collection

@@ -8,8 +8,6 @@ and recommenders ask Java: a value goes there as text, and Java parses it again 
 key.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress

@@ -5,8 +5,6 @@ Apache's converters, means the class in the connector's language. Transformation
 be in the other one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path

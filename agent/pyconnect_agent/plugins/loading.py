@@ -7,8 +7,6 @@ The list is metadata: none of the plugins is imported for it. Most also have the
 classes.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import sys

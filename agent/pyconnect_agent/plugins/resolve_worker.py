@@ -7,8 +7,6 @@ These pass through pipes only, because the result holds secrets.
 Kafka: `VariableResolver` is `WorkerConfigTransformer`.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping

@@ -11,8 +11,6 @@ predicates are configured and given a sample. A step that does not return in tim
 ends the process; `--stack-to` names the descriptor that the stacks of its threads are written to.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import faulthandler

@@ -7,8 +7,6 @@ The same directory has a copy from before each run, `FILE.before-RUN`, and `FILE
 which names the last run. All functions block: call them in a thread.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -5,8 +5,6 @@ of their own. Texts such as states become a label of a metric whose value is 1. 
 only where it is used: the client library takes a tenth of a second.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from prometheus_client import CollectorRegistry, generate_latest

@@ -9,8 +9,6 @@ agent. Executors do not need this: they return an exception to the caller that w
 Threading: everything may be called from any thread.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import logging

@@ -16,8 +16,6 @@ are exempt, and health is not. Unlike Apache's, this one reads the credentials a
 admits no client with an empty file, and names the scheme in the 401.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import binascii

@@ -8,8 +8,6 @@ The application answers before the herder is ready: only resources that need the
 The log has one line per request: the extended NCSA format with the latency in milliseconds.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -10,8 +10,6 @@ An answer that is written while it is sent has an unknown length, so HTTP/1.1 se
 error after the first part closes the connection, because the status was already sent.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

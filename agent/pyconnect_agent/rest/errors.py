@@ -7,8 +7,6 @@ decides about statuses.
 accepts.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Mapping

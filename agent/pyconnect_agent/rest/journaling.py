@@ -12,8 +12,6 @@ A child process describes each class once. For a class that cannot be described,
 only a Java worker has, the process is asked twice a minute.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

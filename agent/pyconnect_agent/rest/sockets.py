@@ -9,8 +9,6 @@ Contexts correspond to ``SSLUtils``. Key and trust stores are PEM, PKCS#12 or JK
 texts, and are read as those of Kafka clients. Settings are those of `WorkerConfig.rest_ssl`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import logging

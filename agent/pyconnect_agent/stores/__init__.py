@@ -4,8 +4,6 @@ Design: docs/explanation/design/stores.md. This module has the log of standalone
 with its process. Kafka: MemoryConfigBackingStore, MemoryStatusBackingStore.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 

@@ -11,8 +11,6 @@ changes themselves, which the herder needs: a snapshot does not show, for instan
 config was written again.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -6,8 +6,6 @@ A full file is renamed to `FILE.from-N`, with N as the number of its first recor
 their numbers, which `connectors rollback --to` takes, when the oldest file is deleted.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Iterator

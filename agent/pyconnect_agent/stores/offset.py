@@ -15,8 +15,6 @@ file in the same directory, which then replaces the file, so the file is always 
 Threading: `write` blocks and may come from any thread.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

@@ -7,8 +7,6 @@ Threading: puts send without waiting; a thread of the store repeats failed sends
 the reducer holds one lock, for the time of a few dict operations.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable, Mapping

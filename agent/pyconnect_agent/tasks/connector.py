@@ -9,8 +9,6 @@ providers expire, the process asks its worker to restart the connector; the rest
 again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hmac
 import json

@@ -6,8 +6,6 @@ process; the lease runs out, because the worker process hangs and another worker
 by now; the control thread itself fails, because no thread would read a stop or watch the lease.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import logging

@@ -11,8 +11,6 @@ only as many as it can keep for all its children. Thread-safe, as `logging` hold
 lock.
 """
 
-from __future__ import annotations
-
 import gc
 import logging
 import os

@@ -3,8 +3,6 @@
 Kafka: WorkerTask. `TaskWork` has the parts that differ between sources and sinks.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from typing import Protocol

@@ -17,8 +17,6 @@ Offsets are read in such a process too: the connector's overrides may hold secre
 process sees.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -4,8 +4,6 @@ Each question has a process of its own, which the worker process kills when it t
 plugin code may hang, and configs may refer to secrets, which are resolved in children only.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 

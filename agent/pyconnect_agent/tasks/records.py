@@ -5,8 +5,6 @@ nothing without an error: callers try the operation themselves and use `Toleranc
 exception. It handles failures of transformations one stage per transformation.
 """
 
-from __future__ import annotations
-
 import logging
 import random
 import threading

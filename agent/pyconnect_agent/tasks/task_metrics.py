@@ -8,8 +8,6 @@ A source's written records are not counted one by one: they are those polled, le
 less those under way.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterable

@@ -12,8 +12,6 @@ its name. Systems without memory files have only the first way.
 Apache's worker only logs these failures, so that a task whose database is away looks idle.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import fcntl
 import os

@@ -5,8 +5,6 @@ the loop and the pipeline of sources. `plugins` is None for a task in a Java pro
 its records.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -14,8 +14,6 @@ references to secrets stay unresolved. Input: `properties` (of worker.properties
 a distributed worker; the reason is on stderr.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import sys

@@ -4,8 +4,6 @@ Composition root. `AgentAdmin` implements `herder.port.WorkerAdmin`; `PhaseChang
 of exactly-once into the worker's file and restarts the worker.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os

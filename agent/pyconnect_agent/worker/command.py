@@ -6,8 +6,6 @@ The file of a standalone connector is read as a flat JSON object of strings, as 
 `POST /connectors`, or as Java properties, in this order (Kafka: ConnectStandalone).
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 from collections.abc import Mapping, Sequence

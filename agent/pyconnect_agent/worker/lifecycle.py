@@ -12,8 +12,6 @@ not start for an outside reason, or a connector of the command line could not be
 is not an exit code of the process: the worker has changed its own properties and runs again.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

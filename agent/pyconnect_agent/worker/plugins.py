@@ -5,8 +5,6 @@ separate process imports the others to find out their kinds and versions; anothe
 there are config providers, another process resolves the worker's properties with them.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import subprocess

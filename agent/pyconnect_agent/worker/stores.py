@@ -3,8 +3,6 @@
 Composition root. Kafka: parts of ConnectDistributed and ConnectStandalone.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable
 from pathlib import Path

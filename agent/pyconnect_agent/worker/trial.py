@@ -12,8 +12,6 @@ Settings that would leave traces at the connector's system are replaced, if its 
 for them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

@@ -3,8 +3,6 @@
 They raise the same errors as a worker's contexts, at the same times.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future

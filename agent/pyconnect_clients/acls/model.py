@@ -5,8 +5,6 @@ rules are those of docs/reference/acls.md. Symptoms are of both kinds of worker,
 ours, unless a symptom names one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ A connector's clients are configured by a worker's properties and its own overri
 and transactional ids lie on the cluster that the connector's producer writes to.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

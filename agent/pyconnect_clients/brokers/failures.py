@@ -6,8 +6,6 @@ RetriableException of Java's clients, and librdkafka's own codes for the same fa
 """
 # ruff: noqa: SLF001 - the names of librdkafka's own codes start with an underscore
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any

@@ -5,8 +5,6 @@ Requests are sent unchanged, never repeated. Errors are kafka-python's, OSError 
 
 # ruff: noqa: SLF001 - the library has no public way to send a request as it is
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any

@@ -4,8 +4,6 @@ Partitions are pairs of topic and number. Each call waits for its answer, and ra
 `failures.REQUEST_ERRORS`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError

@@ -4,8 +4,6 @@ Pure. Corresponds to sections 4.1 and 4.4 to 4.6 of the Java Virtual Machine Spe
 attributes are not read: every class, method and field that code uses is a constant of the file.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -11,8 +11,6 @@ releases as a bit mask in hexadecimal and a space, then `:` with the class's par
 member's name with its descriptor.
 """
 
-from __future__ import annotations
-
 import lzma
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping

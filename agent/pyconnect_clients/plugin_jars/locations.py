@@ -4,8 +4,6 @@ Corresponds to ``PluginUtils.pluginLocations`` and ``PluginUtils.pluginUrls`` of
 location is a jar, or a directory that holds jars or classes at any depth.
 """
 
-from __future__ import annotations
-
 import logging
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence

@@ -11,8 +11,6 @@ For CSV, nested values are JSON and bytes are base64. In an optional field
 null stays null, whatever the schema's default is; in a required field it means the default.
 """
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Iceberg catalogs through pyiceberg: tables, offsets in their snapshots, errors as Connect's."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

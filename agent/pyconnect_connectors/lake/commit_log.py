@@ -6,8 +6,6 @@ rows of a file end. A successor that finds a commit without some of its files re
 again and writes the missing files. So each row is in one file, wherever a writer dies.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from urllib.parse import quote
 

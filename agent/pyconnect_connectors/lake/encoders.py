@@ -1,7 +1,5 @@
 """The bytes of a file that is being written, in memory."""
 
-from __future__ import annotations
-
 import gzip
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

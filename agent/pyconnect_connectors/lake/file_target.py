@@ -4,8 +4,6 @@ The open files of a Kafka partition are finished together. Their rows are one co
 one offset to another (see `commit_log`). Each file is named after its first row.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 import uuid

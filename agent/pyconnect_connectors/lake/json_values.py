@@ -4,8 +4,6 @@ JSON has no NaN, no infinities and no lone surrogates: they are null or an error
 `values.out.of.range` says.
 """
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time

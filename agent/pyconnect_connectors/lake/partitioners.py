@@ -4,8 +4,6 @@ A directory depends on the record alone, and on the worker's clock only if the c
 rows that are written again after a failure go to the same place.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import time

@@ -13,8 +13,6 @@ without a name, as spreadsheets write it behind a comma at the end of lines, is 
 it is empty. LakeSink writes a comma for a null in the only column.
 """
 
-from __future__ import annotations
-
 import codecs
 import csv
 import gzip

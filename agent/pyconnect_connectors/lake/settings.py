@@ -3,8 +3,6 @@
 Imports no library of the extra.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

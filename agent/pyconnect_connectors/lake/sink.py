@@ -4,8 +4,6 @@ Before partitions are closed (`is_closing`, KIP-275) the task writes their buffe
 their next owner would read them again.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol

@@ -5,8 +5,6 @@ table's offsets of its partitions are those that the commit continues. So each r
 once, and a task cannot write any more after its partitions went to another one.
 """
 
-from __future__ import annotations
-
 import logging
 import random
 import time

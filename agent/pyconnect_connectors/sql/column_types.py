@@ -1,7 +1,5 @@
 """Column types of databases: reflected from tables, and chosen for schemas of Connect."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Mapping, Sequence

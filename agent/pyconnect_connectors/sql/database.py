@@ -4,8 +4,6 @@ The text of an error is the first line of the database's own message, which name
 and constraints, without the values of rows and parameters.
 """
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping

@@ -6,8 +6,6 @@ the row first. Its lock makes a successor wait for the open transaction of a pre
 transaction of the predecessor finds another epoch.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

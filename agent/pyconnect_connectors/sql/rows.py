@@ -8,8 +8,6 @@ the session, which is empty at the end of each transaction. Of rows with equal k
 written, as if each were written by a statement of its own; PostgreSQL compares the keys.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

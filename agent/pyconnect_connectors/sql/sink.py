@@ -5,8 +5,6 @@ at them, and `pre_commit` reports them. When the outcome of a `put` is unknown, 
 stored offsets again, and the repeated `put` leaves out stored records.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import groupby

@@ -4,8 +4,6 @@ A task has one connection, with one transaction for each pass over a table. Betw
 neither.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import threading

@@ -5,8 +5,6 @@ name. MariaDB and MySQL have no temporary views. There an empty temporary table 
 a common table expression of the same name hides it from the statement that reads.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ so that an index helps. A table with other forms is ordered by instants, which a
 module computes.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from datetime import UTC, datetime
 from typing import Any

@@ -4,8 +4,6 @@ Keys and names are compared letter by letter. A collation that ignores case, acc
 the end makes one row of two keys, and one offset of two connectors.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

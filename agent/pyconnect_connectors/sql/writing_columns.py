@@ -5,8 +5,6 @@ database would round, cut, pad, wrap or reinterpret without an error; values tha
 refuses are left to it.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 The conversions refuse values that PostgreSQL would round or cut without an error.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import math

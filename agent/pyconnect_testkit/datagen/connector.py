@@ -5,8 +5,6 @@ depends only on seed, task and its number, and offsets keep both: after a restar
 on, so exactly-once delivery is supported.
 """
 
-from __future__ import annotations
-
 import json
 import secrets
 import time

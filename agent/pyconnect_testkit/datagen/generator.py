@@ -16,8 +16,6 @@ A `regex` may have literals, `.`, `[...]`, `\d`, `\w`, `\s`, groups, `|`, and th
 `*`, `+`, `{n}`, `{n,}`, `{n,m}`. Unbounded ones repeat at most eight times more than they must.
 """
 
-from __future__ import annotations
-
 import json
 import string
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """`pyconnect acls`: the grants that a Connect cluster needs, has and lacks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 

@@ -1,7 +1,5 @@
 """Gather the facts behind ACLs: workers, connectors, topics, and reports of brokers and agents."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

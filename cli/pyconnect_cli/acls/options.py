@@ -1,7 +1,5 @@
 """Options that the verbs of `acls` have in common, and their values."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

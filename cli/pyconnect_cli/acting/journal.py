@@ -5,8 +5,6 @@ kill at any point loses no entry: a last line that was written only in part is i
 before it count. A run locks the file beside the journal, so that this host has no second run.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import re

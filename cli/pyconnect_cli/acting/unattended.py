@@ -4,8 +4,6 @@ The contract: silent on success with -q, one line of JSON with --summary-json, e
 another run holds the lock, exit 124 when the deadline ends the run, every verb safe to repeat.
 """
 
-from __future__ import annotations
-
 import fcntl
 import random
 import re

@@ -1,7 +1,5 @@
 """Requests to each single worker of a cluster, all at once; automatic restarts by agents."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ An agent runs Java connectors in Java processes, from the same `plugin.path`. Ka
 config providers and REST stay in Python: an agent cannot run Java classes in their place.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

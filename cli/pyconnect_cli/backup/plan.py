@@ -4,8 +4,6 @@ A manifest names the cluster and the digest of every file of its directory. It i
 a directory without one was not finished.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum

@@ -1,7 +1,5 @@
 """`connectors edit pause resume stop restart delete`: changes of connectors that exist."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -5,8 +5,6 @@ The verbs are in nine modules: `show`, `logs`, `dlq.dead_letters`, `history` (an
 changes of a selection).
 """
 
-from __future__ import annotations
-
 import typer
 
 from pyconnect_cli.connectors import act, from_files, history, init, logs, promote, show, try_out

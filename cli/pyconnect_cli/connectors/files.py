@@ -5,8 +5,6 @@ A document is a flat map of configuration keys with its `name`, the body of `POS
 .properties, with one or several documents.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """The plan of `apply`: files compared with the cluster, key by key. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum

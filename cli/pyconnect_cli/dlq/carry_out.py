@@ -11,8 +11,6 @@ A mended value keeps its schema. The program gets Avro in Avro's own JSON: a mem
 `{"string": "x"}`, bytes are characters up to U+00FF, a logical type is its number or bytes.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import time

@@ -4,8 +4,6 @@ The verbs are in `show`, `restore` (diff, export and history too), `change` (lag
 `orphans`.
 """
 
-from __future__ import annotations
-
 import typer
 
 from pyconnect_cli.offsets import change, orphans, restore, show

@@ -5,8 +5,6 @@ REST returns; never a configuration or a credential. Backups are in the user's s
 readable by their owner only and kept for KEPT_DAYS.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ The planner is pure and called twice: for the plan that is shown, and again once
 STOPPED, for the request. A connector is never stopped unless `--stop` was given.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime

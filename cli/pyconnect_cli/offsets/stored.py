@@ -1,7 +1,5 @@
 """Offsets of sinks as Kafka itself reports them: committed, left to read, and to be set."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from pyconnect_cli.errors import PreconditionFailed, PyconnectError

@@ -1,7 +1,5 @@
 """The output of `pyconnect status` for one look, and the row of each cluster of `fleet`. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence

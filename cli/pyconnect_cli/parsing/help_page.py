@@ -3,8 +3,6 @@
 `pyconnect --help` is made from tables only, because importing the parser takes 70 ms.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import textwrap

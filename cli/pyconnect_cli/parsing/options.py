@@ -4,8 +4,6 @@
 parser) read the same rows. A row's value, when given, is found in `Session.given` by its name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Values that users and servers write: JSON, durations (`90`, `1h30m`), past moments. Pure."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

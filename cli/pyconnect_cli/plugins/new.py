@@ -3,8 +3,6 @@
 The texts below are whole files; only the names in them change.
 """
 
-from __future__ import annotations
-
 import re
 from importlib.util import find_spec
 from keyword import iskeyword

@@ -4,8 +4,6 @@ Members of a spec (docs/reference/reconciliation.md) are made from it; flags and
 replace them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ started → applied → verified
    └─────────┴─────────┴→ undoing → undone
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime

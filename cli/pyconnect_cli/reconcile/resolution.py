@@ -15,8 +15,6 @@ Sinks of other projects have their settings in words of ours:
 A setting that changes rows in a way that a compare does not know is refused by its name.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ The process reads its stdin, which closes when this one ends: then it ends itsel
 The output of the JVM goes to spark.log beside the report.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -12,8 +12,6 @@ path, and runs without one that does not. Java crashes if a file has lost its en
 of the machine can cause: so the size is recorded beside the archive.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """The options that every job takes, and the spec that is made of them, contexts and files."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping, Sequence

@@ -6,8 +6,6 @@ reads those that exist at its beginning, while the connector continues. It reads
 Iceberg table that the catalog names at that time.
 """
 
-from __future__ import annotations
-
 import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass

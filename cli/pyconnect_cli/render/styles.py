@@ -4,8 +4,6 @@ Names, traces and answers come from other systems. `streams` sends every line th
 Tables are laid out here without rich, whose import takes 100 ms.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

@@ -1,7 +1,5 @@
 """Tables without borders: aligned columns, fitted to the terminal, states coloured. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import KW_ONLY, dataclass
 from math import inf

@@ -4,8 +4,6 @@ Each method asks the one worker of its exchange. A Java worker answers 404; that
 PreconditionFailed (exit 9), with the reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self

@@ -3,8 +3,6 @@
 These classes are apart from `model`, because each one adds half a millisecond to a verb's start.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

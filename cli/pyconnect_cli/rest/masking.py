@@ -4,8 +4,6 @@ The key decides whether a value is masked; references such as `${file:/run/secre
 secrets and stay readable. Passwords inside addresses and connection strings are always masked.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Mapping

@@ -5,8 +5,6 @@ own; its partition may be null, which only agents list. A sink's maps are
 `{"kafka_topic", "kafka_partition"}` and `{"kafka_offset"}`. Pure.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

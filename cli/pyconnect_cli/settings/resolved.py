@@ -5,8 +5,6 @@ user's defaults; the system's. A project's file that the user does not trust set
 results. A secret stays a reference until a request needs it.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The table of a page and the texts around it, from the state. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ partition: no coordinator will write the marker that ends it, and readers of com
 there for ever (KIP-664).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """`pyconnect upgrade`: exactly-once on a running cluster, worker by worker, and back (KIP-618)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass

@@ -6,8 +6,6 @@ Rows of a tail are optional: a row that a running connector has read or written 
 committed offsets is neither missing nor extra.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial

@@ -5,8 +5,6 @@ way: it does not affect the verdict. Fewer rows of a topic prove nothing where i
 behind other records or ends before them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta

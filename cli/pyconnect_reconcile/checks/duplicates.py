@@ -5,8 +5,6 @@ read_committed shows are a violation of exactly-once. The committed records are 
 uncommitted ones, so the committed level is read only when the first pass found something.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import reduce
 

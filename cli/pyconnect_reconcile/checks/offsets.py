@@ -5,8 +5,6 @@ These topics are compacted and small, so the driver evaluates them: `offset_hist
 `task_records`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import reduce
 from operator import or_

@@ -7,8 +7,6 @@ A range that begins behind other records, or ends before them, hides numbers: a 
 missing there may not be lost.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 

@@ -5,8 +5,6 @@ rows(read_uncommitted) - rows(read_committed) = aborted records. A gap in the of
 not a lost record: markers take offsets, and committed reads leave out aborted ones.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 from pyspark.sql import DataFrame

@@ -1,7 +1,5 @@
 """The columns of a compare: which side has them, where records have them, and their types."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

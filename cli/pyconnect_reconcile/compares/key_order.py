@@ -15,8 +15,6 @@ proves it from masks, with the left offset as the number). Otherwise keys are ch
 No window spans more than a chunk of 2^18 offsets, or the ends of a key's chunks.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Observation, Window

@@ -5,8 +5,6 @@ records while the topic is read again. Only the kept places of a record pass thr
 however often the record is repeated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 

@@ -10,8 +10,6 @@ beyond the group's offsets. The tail of any topic also has the records of open t
 that of a sink's file has a last line without an end.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field, replace
 from functools import reduce

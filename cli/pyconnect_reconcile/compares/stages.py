@@ -8,8 +8,6 @@ A sink may have written rows after the run looked at its topic, if its rows coul
 first: in a table, or in files that are not lines.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 

@@ -7,8 +7,6 @@ version, never changed. The report has no values of records and no secrets: it s
 without its files.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping

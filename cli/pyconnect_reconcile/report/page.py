@@ -4,8 +4,6 @@ The page is made from report.json alone, loads nothing and runs no script. Chart
 colours come from the page's style by class, so that they follow its light and dark themes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime

@@ -10,8 +10,6 @@ that is valid for the column's type becomes a value; another one keeps its form,
 column `TOKENS`. `HELD` in a column's metadata names a type that Spark lacks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce

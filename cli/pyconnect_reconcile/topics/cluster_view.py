@@ -4,8 +4,6 @@ Offsets and topics come through librdkafka, producers of open transactions throu
 only client with DescribeProducers; `pyconnect_clients.brokers` has the requests.
 """
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Findings that follow from a snapshot alone. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -11,8 +11,6 @@ A text that is not JSON has no members, nor has JSON with a repeated member or w
 its value. Parsers find members in such texts, too, and round numbers; `canonical` does not.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping
 

@@ -11,8 +11,6 @@ The jobs leave out and count values that do not parse; a schema that cannot be u
 its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce

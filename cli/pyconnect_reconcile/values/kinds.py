@@ -5,8 +5,6 @@ decimals as the Base64 of their digits in two's complement. Next to a column of 
 forms are read strictly. A value that is not of the kind is not changed, and equals no value of it.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import partial

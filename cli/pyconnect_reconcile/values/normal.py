@@ -18,8 +18,6 @@ Numbers with exponents or hundreds of digits, surrogates, arrays, objects, repea
 another order, and texts that are not JSON do not match: parsers read such values.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Spark 3.5 has no type for JSON: `canonical` writes JSON in the form of Spark 4 i
 Spark ships it to executors by value, so it uses the standard library alone.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

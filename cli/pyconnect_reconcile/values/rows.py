@@ -12,8 +12,6 @@ types are used. Each column of both sides becomes a token (`canonical`) of one k
     text               the text of the whole value
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -15,8 +15,6 @@ Files are read with one schema of all of them (`reader_schema`). Otherwise Spark
 one file, and leaves out the fields that only others have.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import ssl

@@ -1,7 +1,5 @@
 """Rows of tables as the tokens of a plan's columns (`rows`), as columns of Spark."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

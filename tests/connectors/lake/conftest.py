@@ -1,7 +1,5 @@
 """Storage to write to and to read from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Rows that the tests of a lake write."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from pyconnect_api import (

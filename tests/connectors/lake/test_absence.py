@@ -1,7 +1,5 @@
 """Storage and catalogs that do not answer: when the task reports it, and how long it tries."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_api import ConnectException, RetriableException, TopicPartition

@@ -1,7 +1,5 @@
 """LakeSink's files under failures: each row is in one file after any of them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, ClassVar
 

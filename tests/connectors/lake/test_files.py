@@ -1,7 +1,5 @@
 """LakeSink's files on a local path: names, rotation, formats, schemas, offsets."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

@@ -1,7 +1,5 @@
 """LakeSink reports records that a file or table cannot hold, and writes the others once."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Mapping

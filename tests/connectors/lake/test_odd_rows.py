@@ -1,7 +1,5 @@
 """LakeSource with values that Connect's types cannot hold, rows that cannot be read, wide rows."""
 
-from __future__ import annotations
-
 import gzip
 import logging
 from collections.abc import Mapping

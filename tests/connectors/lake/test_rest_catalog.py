@@ -1,7 +1,5 @@
 """LakeSink's Iceberg tables in a catalog that speaks REST."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

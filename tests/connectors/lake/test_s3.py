@@ -1,7 +1,5 @@
 """Both connectors on a server that speaks S3."""
 
-from __future__ import annotations
-
 import pyarrow.parquet as pq
 import pytest
 

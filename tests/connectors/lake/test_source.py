@@ -1,7 +1,5 @@
 """LakeSource on a local path: order, new files, offsets, formats."""
 
-from __future__ import annotations
-
 import gzip
 import os
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Storages of each kind are made from the settings, and their errors show no secret."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """LakeSink's Iceberg tables in a SQLite catalog: snapshots, offsets, schemas."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime

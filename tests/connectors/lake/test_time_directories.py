@@ -1,7 +1,5 @@
 """Directories of the time partitioner: local time, daylight saving, odd durations."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import pytest

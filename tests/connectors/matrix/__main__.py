@@ -4,8 +4,6 @@ python -m tests.connectors.matrix [WORD …]      paths whose names have each of
 python -m tests.connectors.matrix fits          values against columns that exist
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 import tempfile

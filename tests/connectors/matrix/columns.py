@@ -1,7 +1,5 @@
 """Columns of the matrix: a type as its documentation names it, with values and their meanings."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from typing import Any

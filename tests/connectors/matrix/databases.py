@@ -1,7 +1,5 @@
 """The databases of the matrix, for preparing tables and looking at results."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager

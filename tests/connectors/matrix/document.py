@@ -1,7 +1,5 @@
 """Writer of docs/reference/value-matrix.md, from the promises that the matrix tests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from tests.connectors.matrix.columns import Cell, Column

@@ -1,7 +1,5 @@
 """Columns of files: Parquet with Arrow's types, JSON with kinds of values, CSV with texts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta

@@ -1,7 +1,5 @@
 """The files of the matrix: columns of Parquet, values of JSON and CSV, and targets of LakeSink."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ of a second, spaces at an end, the time of a date, the zone of a text. Confluent
 that to the database; here a value that would change is refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time

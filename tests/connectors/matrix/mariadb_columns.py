@@ -1,7 +1,5 @@
 """MariaDB 10.11: the types of the chapter "Data Types" of its documentation."""
 
-from __future__ import annotations
-
 from tests.connectors.matrix.columns import Column, Kind, Odd, column
 
 _TEXTS = {

@@ -3,8 +3,6 @@ column has a kind. The kind says how the text that a database or file holds is u
 when two values are equal. Texts that Python cannot hold (`infinity`, years before 1) are `Odd`.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import math

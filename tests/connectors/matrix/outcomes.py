@@ -1,7 +1,5 @@
 """The outcome of each cell on a path: equal, refused, or a fault."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

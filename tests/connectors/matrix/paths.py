@@ -1,7 +1,5 @@
 """Runs of the matrix's cells: from a source through a topic into a target."""
 
-from __future__ import annotations
-
 import itertools
 import shutil
 from collections.abc import Mapping, Sequence

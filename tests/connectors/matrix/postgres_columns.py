@@ -1,7 +1,5 @@
 """PostgreSQL 15: the types of chapter 8 of its documentation."""
 
-from __future__ import annotations
-
 from tests.connectors.matrix.columns import Column, Kind, Odd, Value, column
 from tests.connectors.matrix.meanings import parsed_json
 

@@ -4,8 +4,6 @@ The rules follow from the types alone, never from the connectors' code. Where a 
 Debezium or Confluent's connectors on purpose, the rule says so.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from decimal import Context, Decimal

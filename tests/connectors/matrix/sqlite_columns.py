@@ -3,8 +3,6 @@
 A column of SQLite takes values of any class: those that are not of the declared type are odd.
 """
 
-from __future__ import annotations
-
 from datetime import datetime, time
 from decimal import Decimal
 

@@ -1,7 +1,5 @@
 """The sources and targets of the matrix, and the paths between them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 

@@ -1,7 +1,5 @@
 """The matrix: each type and value arrives equal, or is refused as promised."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import compress

@@ -1,7 +1,5 @@
 """The converters of the matrix, from records to the bytes of a topic and back."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import StrEnum
 

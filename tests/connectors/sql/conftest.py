@@ -1,7 +1,5 @@
 """A file of SQLite to read from and to write to."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing

@@ -1,7 +1,5 @@
 """A database of a server for one test, and both connectors on it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field

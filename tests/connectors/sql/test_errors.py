@@ -1,7 +1,5 @@
 """Errors of databases: which of them may pass, and that none shows a value of a row."""
 
-from __future__ import annotations
-
 import psycopg
 import pymysql
 from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError, OperationalError

@@ -1,7 +1,5 @@
 """Keys of tables by which rows would be lost: validation reports them, and tasks refuse them."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Both connectors on a real MariaDB: types, cursors, upsert, offsets under locks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, date, datetime, time

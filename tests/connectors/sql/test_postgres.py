@@ -1,7 +1,5 @@
 """Both connectors on a real PostgreSQL: cursors, types, COPY, fencing under locks."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Statements of SqlSink for databases that no test starts."""
 
-from __future__ import annotations
-
 import pytest
 from sqlalchemy import Column, Dialect, Integer, MetaData, String, Table
 from sqlalchemy.dialects import mssql, mysql, postgresql, sqlite

@@ -1,7 +1,5 @@
 """Rules that hold on both PostgreSQL and MariaDB."""
 
-from __future__ import annotations
-
 import logging
 import re
 import threading

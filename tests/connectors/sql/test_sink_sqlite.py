@@ -1,7 +1,5 @@
 """SqlSink on SQLite: modes of writing, tables, offsets, fencing."""
 
-from __future__ import annotations
-
 import sqlite3
 from datetime import UTC, date, datetime
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """SqlSource on SQLite: order, positions, types."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import nullcontext
 from datetime import UTC, date, datetime

@@ -1,7 +1,5 @@
 """The tables that SqlSource reads: views, other schemas, partitions, and missing ones."""
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 

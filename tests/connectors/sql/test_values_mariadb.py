@@ -1,7 +1,5 @@
 """Odd values of MariaDB in both directions: none changes silently, none stops a table."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterator
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Odd values of PostgreSQL in both directions: none changes silently, none stops a table."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, date, datetime, time

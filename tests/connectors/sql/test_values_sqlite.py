@@ -1,7 +1,5 @@
 """Odd values of SQLite, which stores any value in any column, and times in any form."""
 
-from __future__ import annotations
-
 import logging
 import sqlite3
 from datetime import UTC, datetime, timedelta

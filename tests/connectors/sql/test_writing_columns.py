@@ -1,7 +1,5 @@
 """Values that a column takes: they stay the same, or are refused without showing the value."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime

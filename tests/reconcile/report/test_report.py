@@ -1,7 +1,5 @@
 """Reports: verdicts, arrangement, the page, and secrets that must not get into them."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Files of S3 and Iceberg tables: discovery and copies."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

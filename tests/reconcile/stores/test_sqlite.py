@@ -1,7 +1,5 @@
 """Copies of tables of SQLite: types as declared, rows and offsets of one moment."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterator

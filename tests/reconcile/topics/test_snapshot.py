@@ -1,7 +1,5 @@
 """Snapshots: bounds, saved ranges, and findings from them alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Canonical JSON in plain Python, for Spark 3.5, which has no type for JSON."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_reconcile.values.releases import canonical

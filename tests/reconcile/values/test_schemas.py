@@ -1,7 +1,5 @@
 """Schemas of a registry, of topics and of Avro files."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

@@ -1,7 +1,5 @@
 """A stopped SqlSink with a table to damage, and the command line that repairs it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

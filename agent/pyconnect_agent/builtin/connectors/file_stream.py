@@ -9,8 +9,6 @@ The source reads a file or standard input. Python's child processes find `/dev/n
 0; the fork server imports this module before that happens, and children inherit the copy.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import logging

@@ -18,8 +18,6 @@ The names of the options are those of Confluent's converters. Stores are PEM fil
 store formats are refused with advice.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -15,8 +15,6 @@ without properties a map of texts; several alternatives are a STRUCT
 `io.confluent.connect.json.OneOf` with a field for each. References are followed.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any, TypeAlias

@@ -4,8 +4,6 @@
 `…Value` here. `Options` corresponds to `SimpleConfig` of Kafka's transformations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias

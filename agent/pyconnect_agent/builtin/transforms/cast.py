@@ -16,8 +16,6 @@ Temporals are cast as days or milliseconds, to a string as their ISO text. Error
 contain the value that failed, because records' values must not be in logs (Kafka's messages do).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation

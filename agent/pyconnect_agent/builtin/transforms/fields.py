@@ -9,8 +9,6 @@ missing one becomes None. Kafka 4.4 reads a field's name as a path (KIP-821); th
 path as the name of the field.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ A field is optional if it or a struct around it is; arrays stay as they are. If 
 equal, the last field stays in a map, and a struct's schema is refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ HeaderFrom every field of a struct must exist (DataException; Kafka: NullPointer
 that a map lacks becomes a header of None.
 """
 
-from __future__ import annotations
-
 from pyconnect_agent.builtin.transforms.base import (
     NON_EMPTY_LIST,
     NON_EMPTY_UNIQUE_LIST,

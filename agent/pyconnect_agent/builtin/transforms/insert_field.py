@@ -4,8 +4,6 @@ A name that ends in `!` makes a required field, one that ends in `?` or neither 
 Partition and offset are those of the record at this place of the chain.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter

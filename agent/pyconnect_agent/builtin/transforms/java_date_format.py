@@ -13,8 +13,6 @@ In a pattern, letters are fields, text between quotes and everything else stands
 quotes are one quote.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ so that IST is Israel's. A name means the standard or the daylight saving offset
 every season.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -5,8 +5,6 @@ scale (Kafka: in scale 0, which fails later). Only numbers and strings can have 
 stays None.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from decimal import Decimal

@@ -4,8 +4,6 @@ Unlike in Kafka, a rename of a missing field does not change a field of the new 
 find the old field).
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 

@@ -6,8 +6,6 @@ classes), to `SchemaUtil.copySchemaBasics`, to their loops over the fields of a 
 `StructCopy`; it serves one thread.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 

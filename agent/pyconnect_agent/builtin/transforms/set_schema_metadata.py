@@ -3,8 +3,6 @@
 Unlike Kafka's, schemas of every type can be renamed, not only structs.
 """
 
-from __future__ import annotations
-
 from pyconnect_agent.builtin.transforms.base import (
     OneSideTransformation,
     Options,

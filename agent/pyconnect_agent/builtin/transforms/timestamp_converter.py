@@ -12,8 +12,6 @@ zero. The schema of a value decides its form; without a schema its class does. T
 | Timestamp | Timestamp                | `datetime`                                     |
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import date, datetime, time
 

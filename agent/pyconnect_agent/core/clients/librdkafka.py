@@ -10,8 +10,6 @@ docs/explanation/design/clients.md). Producers choose partitions as Java does
 of 1 s, and read uncommitted records by default, as Java's do.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 This module selects the properties under a prefix, as Kafka's `AbstractConfig.originalsWithPrefix`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import TypeVar
 

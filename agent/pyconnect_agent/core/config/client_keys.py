@@ -8,8 +8,6 @@ One line of the table: key, type, importance, the clients that know it (Producer
 default as in `define_table`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import Enum
 

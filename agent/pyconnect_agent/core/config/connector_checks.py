@@ -4,8 +4,6 @@ Corresponds to ``SinkConnectorConfig.validate`` and to the checks ``DistributedH
 sinks (consumer group) and sources (KIP-618). Errors are added to the results of earlier checks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 

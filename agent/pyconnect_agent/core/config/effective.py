@@ -3,8 +3,6 @@
 No Kafka counterpart; a Java worker prints its configuration to the log at its start.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Mapping

@@ -5,8 +5,6 @@ and runs in child processes; tests use a table instead. `enriched` corresponds t
 ``ConnectorConfig.enrich`` and ``EnrichablePlugin`` of Kafka Connect 4.3.1; error texts are theirs.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

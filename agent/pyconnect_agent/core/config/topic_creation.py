@@ -4,8 +4,6 @@ Corresponds to ``TopicCreationConfig``, ``TopicCreationGroup`` and the enrichmen
 ``SourceConnectorConfig`` of Kafka Connect; error texts are Kafka's.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

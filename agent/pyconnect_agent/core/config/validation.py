@@ -5,8 +5,6 @@ adds, of Kafka Connect 4.3.1, with its quirks of counting. It runs plugin code t
 it is given, so it is called in child processes only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType

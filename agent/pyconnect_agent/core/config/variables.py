@@ -4,8 +4,6 @@ Corresponds to ``ConfigTransformer`` (KIP-297) and to ``ConfigReverseTransformer
 Providers do IO, so this module calls a look-up function instead.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping

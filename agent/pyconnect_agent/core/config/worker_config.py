@@ -5,8 +5,6 @@ attribute is named like its key, with underscores for dots. `pyconnect_agent.pro
 reads the file; variables must be resolved before parsing.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields

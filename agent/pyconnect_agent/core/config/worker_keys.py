@@ -5,8 +5,6 @@ Corresponds to ``WorkerConfig`` and ``RestServerConfig`` of Kafka Connect 4.3.1 
 ``bootstrap.servers`` has the default of Connect before 4.2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -14,8 +14,6 @@ has read may be ahead of the changes that are still in the inbox. The difference
 comparison, and the late changes have no effect.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never

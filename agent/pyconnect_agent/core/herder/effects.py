@@ -4,8 +4,6 @@ An `Awaited` effect is answered by `EffectDone` or `EffectFailed`, once. `->` pr
 The result of a read or write of the config topic is the `ConfigSnapshot` after it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

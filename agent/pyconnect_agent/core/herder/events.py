@@ -1,7 +1,5 @@
 """The herder's events. Every event is a value; the shell posts them in order."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

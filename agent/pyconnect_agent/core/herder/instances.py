@@ -11,8 +11,6 @@ is stopped, RESTARTING is written, and the work starts from the newest configs. 
 source task starts only after older producers are fenced.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 

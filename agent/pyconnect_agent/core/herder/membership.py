@@ -14,8 +14,6 @@ writes target states, as every worker does; a request that needs a leader or an 
 with 503.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -6,8 +6,6 @@ session key. Method, path and time are not covered. The leader keeps the key fre
 group runs the `sessioned` protocol.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 from base64 import b64encode

@@ -12,8 +12,6 @@ config topic is repeated without limit, after pauses that grow to 5 s. A rebalan
 starts; they are requested again when work may start.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -3,8 +3,6 @@
 Work is kept per connector, so that a change to one connector does not touch the others' tasks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto

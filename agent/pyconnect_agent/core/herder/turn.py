@@ -5,8 +5,6 @@ maps are copied at most once per turn; the stops of one turn are collected and b
 `StopWork`, because they share one graceful deadline.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

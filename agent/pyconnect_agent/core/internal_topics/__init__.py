@@ -4,8 +4,6 @@ A reducer takes records and returns notices about those that it could not use; t
 notices into the worker's log.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple

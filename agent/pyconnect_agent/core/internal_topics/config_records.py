@@ -16,8 +16,6 @@ the table:
 | `logger-cluster-<namespace>` | `{"level":…}` |
 """
 
-from __future__ import annotations
-
 import base64
 
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState

@@ -3,8 +3,6 @@
 Kafka: ClusterConfigState.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

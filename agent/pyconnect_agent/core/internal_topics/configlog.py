@@ -14,8 +14,6 @@ tasks costs only the maps that changed since the one before. Any thread may read
 change it.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections.abc import Callable, Mapping

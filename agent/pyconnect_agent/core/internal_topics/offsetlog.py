@@ -9,8 +9,6 @@ key in use and tombstones the others.
 Threading: one owner; the store serialises its threads with a lock around every call.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence

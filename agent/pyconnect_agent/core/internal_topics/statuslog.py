@@ -16,8 +16,6 @@ the owner then writes its own again. This module decides about sends, and the st
 Threading: one owner; the store serialises its threads with a lock around every call.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pyconnect_agent.core.ids import ConnectorTaskId, Instance, State

@@ -3,8 +3,6 @@
 Every offset is that of the next record, as a group commits it. One owner, the task's thread.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 

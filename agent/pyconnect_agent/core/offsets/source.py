@@ -15,8 +15,6 @@ two topics and copies offsets into the topic outside the transaction, where they
 one. Only the ids of both clusters show that the clusters are one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

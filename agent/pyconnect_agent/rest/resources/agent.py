@@ -3,8 +3,6 @@
 A Java worker has no such interface. Requests are not forwarded: each concerns this worker.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Mapping

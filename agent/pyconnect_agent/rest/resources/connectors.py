@@ -6,8 +6,6 @@ is checked, then the request runs. The signature of a body that is too large for
 checked before.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain

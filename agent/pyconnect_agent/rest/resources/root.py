@@ -1,7 +1,5 @@
 """`/`, `/health` (KIP-1017), `/connector-plugins`, `/admin/loggers` (KIP-495, KIP-976)."""
 
-from __future__ import annotations
-
 import logging
 from http import HTTPStatus
 

@@ -4,8 +4,6 @@ The module is for an instance that runs, or that gets a question about new offse
 `plugins.class_source` answers questions about settings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any

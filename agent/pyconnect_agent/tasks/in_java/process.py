@@ -7,8 +7,6 @@ Prometheus' JMX exporter gives without rules: the domain, the value of the name'
 attribute; the other keys are labels.
 """
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence

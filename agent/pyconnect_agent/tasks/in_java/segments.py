@@ -9,8 +9,6 @@ The process of a source in Java has transformed and converted the records. This 
 whether a record that failed is skipped, and whether its topic exists.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections import deque

@@ -5,8 +5,6 @@ task, and answers which records failed. Each answer also has the calls that the 
 context meanwhile. A frame may have the records of several puts.
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future

@@ -7,8 +7,6 @@ poll, as Kafka's worker does. A batch comes in parts: one is sent to Kafka while
 converts the next.
 """
 
-from __future__ import annotations
-
 import queue
 import threading
 from collections.abc import Mapping, Sequence

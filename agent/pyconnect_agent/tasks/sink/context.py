@@ -3,8 +3,6 @@
 Only the task's thread makes requests, except that any thread may call `request_commit`.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping

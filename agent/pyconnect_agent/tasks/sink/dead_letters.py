@@ -11,8 +11,6 @@ Only tasks with a dead letter queue or an error log keep the messages of their r
 bytes stay in memory with them.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable, Collection

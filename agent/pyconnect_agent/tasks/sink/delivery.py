@@ -9,8 +9,6 @@ Commits are Kafka's WorkerSinkTask.commitOffsets (KIP-275). Everything runs on t
 results of asynchronous commits included, except for `SinkDelivery.pending`.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections import deque

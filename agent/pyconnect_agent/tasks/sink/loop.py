@@ -4,8 +4,6 @@ The loop runs on the process's main thread, rebalance callbacks included. The co
 these, and they must not raise: their exceptions are kept and raised after the poll.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence

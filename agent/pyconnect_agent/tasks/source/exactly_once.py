@@ -9,8 +9,6 @@ instance; then the worker confirms that this task's configs are still the newest
 are read.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

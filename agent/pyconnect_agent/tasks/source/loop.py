@@ -5,8 +5,6 @@ happens around each record and batch, and when offsets are committed: `at_least_
 `exactly_once.py`.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Sequence

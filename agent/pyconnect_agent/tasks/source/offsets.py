@@ -17,8 +17,6 @@ transaction's offsets.
 The task's thread and its committer's use a store, one at a time each. Clients end with the process.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence

@@ -14,8 +14,6 @@ each record gets, after its own headers and never in place of one of them:
 records that reach the producer are counted: dropped ones leave no hole.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

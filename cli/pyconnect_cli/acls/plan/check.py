@@ -12,8 +12,6 @@ lengths that prefixes have, so that the time of a decision does not depend on th
 bindings.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ names in the text, if it has any, are the resource and the connector. A line of 
 authorizer has principal, operation and resource.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -5,8 +5,6 @@ commit while they stop. A change that cannot be planned is an error for the user
 connector gets the offsets of a snapshot, `require_fitting` compares their origin with it.
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -8,8 +8,6 @@ value the offset, null to delete it. A sink's offsets are those of a consumer gr
 The bytes of a key are kept unchanged: only they address the same record.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence

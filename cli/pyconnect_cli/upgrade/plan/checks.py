@@ -4,8 +4,6 @@ Each check is a generator of findings over one view. The hint of a blocker says 
 remove it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial

@@ -5,8 +5,6 @@ distinguishes `enabled` from the rest, and its writing distinguishes `preparing`
 while it leads. So each worker has a set of possible phases and the source of that knowledge.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

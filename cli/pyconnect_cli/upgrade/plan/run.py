@@ -6,8 +6,6 @@ has no problem, up to a deadline. A broken invariant halts the run at once, beca
 could only make it worse.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

@@ -9,8 +9,6 @@ makes the library's values. Logical values become their base values. Records in
 unions are pairs of full name and members, which spares the library a search.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable, Mapping

@@ -13,8 +13,6 @@ A whole number in a union of int and long becomes the int if it fits, since the 
 say which was written. Records that contain themselves are refused: schemas here are finite.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping

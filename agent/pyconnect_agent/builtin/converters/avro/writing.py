@@ -7,8 +7,6 @@ referred to by its name, and must be the same. Properties hold facts that Avro l
 are those of `AvroData`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

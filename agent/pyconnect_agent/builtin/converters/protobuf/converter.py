@@ -7,8 +7,6 @@ wraps a value that is not a struct in a message with a field `value`, and unwrap
 refuses nulls in lists and maps, lists of lists, and messages that contain themselves.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

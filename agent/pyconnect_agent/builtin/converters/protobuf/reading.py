@@ -5,8 +5,6 @@ are INT64, enums STRING, a `oneof` a struct with an optional field for each of i
 message that contains itself is refused, for schemas here are finite.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any

@@ -8,8 +8,6 @@ A filler corresponds to `ProtobufData.fromConnectData`. Its message type may be 
 schema's own (`use.latest.version`): fields are found by name, and one it lacks is refused.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

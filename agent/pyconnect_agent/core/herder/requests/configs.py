@@ -5,8 +5,6 @@ connector may be removed. A stop follows KIP-875: first an empty task set, then 
 that a failure between the two leaves a connector that is merely short of tasks.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

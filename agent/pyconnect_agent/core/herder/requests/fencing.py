@@ -5,8 +5,6 @@ the new count. Requests for one connector queue in their own lane: the next one 
 done. The connector's configs may change meanwhile, and then the round fails.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -9,8 +9,6 @@ A rebalance or a new config in between starts the change from the beginning; oth
 fail end it. Nothing has been written then. A write that has begun is completed in any case.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

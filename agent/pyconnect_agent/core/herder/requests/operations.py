@@ -9,8 +9,6 @@ When the client's time is over, the answer names the current stage. Writes that 
 completed; a request that still waits is dropped (Apache would run it later).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from pyconnect_agent.core.errors import (

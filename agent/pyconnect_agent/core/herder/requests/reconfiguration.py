@@ -5,8 +5,6 @@ limit as long as the connector runs here; the delay doubles from 250 ms to 60 s.
 asks again when it runs again.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -4,8 +4,6 @@ Every worker builds the plan from its own view of the statuses and then restrict
 that it owns; the plan itself has no owners. Kafka: RestartPlan, RestartRequest.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
