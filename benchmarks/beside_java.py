@@ -61,10 +61,7 @@ CASES = (
     Case(title="source, batch.size=10000", settings={"batch.size": "10000"}),
     Case(
         title="source, interval 1 s",
-        settings={
-            "transaction.boundary": "interval",
-            "transaction.boundary.interval.ms": "1000",
-        },
+        settings={"transaction.boundary": "interval", "transaction.boundary.interval.ms": "1000"},
     ),
     Case(title="source, JSON with schemas", settings=JSON_VALUES),
     Case(title="four sources at once", sources=4),

@@ -9,14 +9,7 @@ from typing import TypeAlias
 
 import psutil
 
-from benchmarks.beside_java import (
-    TIMEOUT_S,
-    Worker,
-    columns,
-    counted_rate,
-    in_turn,
-    wait_for,
-)
+from benchmarks.beside_java import TIMEOUT_S, Worker, columns, counted_rate, in_turn, wait_for
 from benchmarks.memory import family
 from pyconnect_sandbox.connect_worker import AgentProcess, JavaConnectWorker
 from tests.support.names import unique_name
@@ -85,10 +78,7 @@ def print_head(what: str) -> None:
 
 
 def print_row(
-    title: str,
-    processes: Mapping[str, Process],
-    rate: Callable[[str, Side], float],
-    runs: int,
+    title: str, processes: Mapping[str, Process], rate: Callable[[str, Side], float], runs: int
 ) -> None:
     """Measure both sides in turn; `rate` is called with a side's name."""
     sides = {name: Side(process) for name, process in processes.items()}

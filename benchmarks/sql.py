@@ -85,11 +85,7 @@ def read_with(settings: Mapping[str, str], count: int, batch: int, times: Times)
 
 
 def write_with(
-    settings: Mapping[str, str],
-    found: Sequence[SinkRecord],
-    batch: int,
-    times: Times,
-    mode: str,
+    settings: Mapping[str, str], found: Sequence[SinkRecord], batch: int, times: Times, mode: str
 ) -> None:
     writing = {"name": "bench", "insert.mode": mode}
     if mode == "upsert":

@@ -33,12 +33,7 @@ from pyconnect_clients.plugin_jars.kafka_links import kafka_api, read_links  # n
 from pyconnect_clients.plugin_jars.locations import class_path_of  # noqa: E402
 from pyconnect_sandbox.errors import SandboxError  # noqa: E402
 from pyconnect_sandbox.jars import find_runtime  # noqa: E402
-from tests.java.plugin_answers import (  # noqa: E402
-    definition,
-    is_our_own,
-    on_both,
-    without_our_own,
-)
+from tests.java.plugin_answers import definition, is_our_own, on_both, without_our_own  # noqa: E402
 from tests.support.agents.rest_client import Answer, call_url  # noqa: E402
 from tests.support.names import unique_name  # noqa: E402
 from tests.support.servers.kafka import Servers  # noqa: E402

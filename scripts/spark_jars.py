@@ -24,12 +24,7 @@ sys.path.insert(0, str(ROOT / "agent"))
 from jgo.maven import MavenContext, Model  # noqa: E402
 
 from pyconnect_cli.reconcile import spark_jars  # noqa: E402
-from pyconnect_sandbox.jars import (  # noqa: E402
-    ADDRESS_VARIABLE,
-    download,
-    on_stderr,
-    sha256_of,
-)
+from pyconnect_sandbox.jars import ADDRESS_VARIABLE, download, on_stderr, sha256_of  # noqa: E402
 
 SPARK, ICEBERG = "org.apache.spark", "org.apache.iceberg"
 SOURCE = "spark-sql-kafka-0-10"

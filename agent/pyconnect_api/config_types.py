@@ -73,10 +73,7 @@ def invalid_value(name: str, value: object, message: str) -> ConfigException:
 
 
 def parse_type(
-    name: str,
-    value: object,
-    config_type: ConfigType,
-    resolve_class: ClassResolver | None = None,
+    name: str, value: object, config_type: ConfigType, resolve_class: ClassResolver | None = None
 ) -> object:
     """Return ``value`` as a value of ``config_type``; None stays None.
 

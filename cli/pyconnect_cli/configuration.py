@@ -126,8 +126,7 @@ def set_context(
     ] = None,
     group: Annotated[str | None, option("--group ID", "group.id of the workers")] = None,
     offsets_topic: Annotated[
-        str | None,
-        option("--offsets-topic TOPIC", "offset.storage.topic of the workers"),
+        str | None, option("--offsets-topic TOPIC", "offset.storage.topic of the workers")
     ] = None,
     inventory: Annotated[
         str | None,
@@ -184,8 +183,7 @@ def set_context(
 def show(
     context: typer.Context,
     name: Annotated[
-        str,
-        argument("[CONTEXT]", "name of the context (default: the context in force)"),
+        str, argument("[CONTEXT]", "name of the context (default: the context in force)")
     ] = "",
 ) -> None:
     """Show the keys of a context; secrets are not shown."""
@@ -300,8 +298,7 @@ def _current(session: Session) -> str:
 config_app = typer.Typer(help="Show the settings in force and their origin; trust a project file.")
 
 FileArgument = Annotated[
-    Path | None,
-    argument("[FILE]", "pyconnect.toml file (default: the one in this directory)"),
+    Path | None, argument("[FILE]", "pyconnect.toml file (default: the one in this directory)")
 ]
 
 UNSET = "-"

@@ -231,8 +231,7 @@ def journal() -> None:
 
 
 SinceOption = Annotated[
-    str | None,
-    option("--since TIME", "age of the oldest change, for example 24h"),
+    str | None, option("--since TIME", "age of the oldest change, for example 24h")
 ]
 UserOption = Annotated[str | None, option("--user USER", "user that has sent the request")]
 MaxOption = Annotated[int, option("--max N", "most changes, the newest ones", least=1)]

@@ -71,8 +71,7 @@ def set_level(
         option("--scope SCOPE", "workers to change: `worker` (the one that answers) or `cluster`"),
     ] = "worker",
     duration: Annotated[
-        str | None,
-        option("--for TIME", "time after which the command sets the level back, as 15m"),
+        str | None, option("--for TIME", "time after which the command sets the level back, as 15m")
     ] = None,
 ) -> None:
     """Set the level of a logger and of all loggers whose names begin with its name.

@@ -35,16 +35,13 @@ app = typer.Typer(help="Run a real Kafka on this machine, for trials and tests."
 
 NameOption = Annotated[str, option("--name NAME", "name of the sandbox")]
 PortOption = Annotated[
-    int | None,
-    option("--port PORT", "port of the broker (default: a free port)"),
+    int | None, option("--port PORT", "port of the broker (default: a free port)")
 ]
 DataDirOption = Annotated[
-    Path | None,
-    option("--data-dir DIR", "directory for the broker's records"),
+    Path | None, option("--data-dir DIR", "directory for the broker's records")
 ]
 AclOption = Annotated[
-    bool,
-    option("--acl", "ACL authorizer for SASL users; other clients may do everything"),
+    bool, option("--acl", "ACL authorizer for SASL users; other clients may do everything")
 ]
 SaslOption = Annotated[
     list[str] | None,
@@ -239,8 +236,7 @@ def logs(
     *,
     name: NameOption = "default",
     server: Annotated[
-        str,
-        option("--server KIND", "server whose log is printed: broker, agent or java-worker"),
+        str, option("--server KIND", "server whose log is printed: broker, agent or java-worker")
     ] = "broker",
     lines: Annotated[int, option("--lines/-n N", "number of last lines to print", least=0)] = 50,
     follow: Annotated[

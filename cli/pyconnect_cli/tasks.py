@@ -118,8 +118,7 @@ def describe(context: typer.Context, task: TaskArgument) -> None:
 def restart(
     context: typer.Context,
     tasks: Annotated[
-        list[str] | None,
-        argument("[CONNECTOR/TASK]…", "tasks to restart, instead of a selection"),
+        list[str] | None, argument("[CONNECTOR/TASK]…", "tasks to restart, instead of a selection")
     ] = None,
 ) -> None:
     """Restart tasks by name, or the FAILED tasks of the selected connectors."""

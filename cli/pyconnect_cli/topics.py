@@ -55,8 +55,7 @@ def list_topics(context: typer.Context, name: NameArgument) -> None:
 
 @app.command("reset", cls=BatchVerb)
 def reset_topics(
-    context: typer.Context,
-    names: Annotated[list[str], argument("NAME…", "names of connectors")],
+    context: typer.Context, names: Annotated[list[str], argument("NAME…", "names of connectors")]
 ) -> None:
     """Empty the list of topics that connectors have used; no topic is changed.
 

@@ -315,8 +315,7 @@ def _texts(value: object) -> list[str]:
 NameArgument = Annotated[str, argument("NAME", "name of the connector")]
 
 NamesArgument = Annotated[
-    list[str] | None,
-    argument("[NAME]…", "names of connectors; a selection narrows them"),
+    list[str] | None, argument("[NAME]…", "names of connectors; a selection narrows them")
 ]
 
 FilesOption = Annotated[

@@ -10,12 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.support.agents.agent import (
-    Agent,
-    Agents,
-    emptied,
-    source_config,
-)
+from tests.support.agents.agent import Agent, Agents, emptied, source_config
 from tests.support.agents.rest_client import Answer, call_url
 from tests.support.commands.processes import run_python
 from tests.support.eventually import eventually

@@ -9,13 +9,7 @@ import pytest
 from pyconnect_cli.acls.plan.grants import Grant
 from pyconnect_clients.acls.model import GrantOperation, Pattern, Resource, ResourceType
 from pyconnect_clients.acls.needs import ClusterFacts, ConnectorFacts, WorkerFacts
-from tests.support.agents.agent import (
-    Agent,
-    Agents,
-    append_lines,
-    sink_config,
-    source_config,
-)
+from tests.support.agents.agent import Agent, Agents, append_lines, sink_config, source_config
 from tests.support.agents.changed_offsets import LINES, PARTITIONS, Groups, Sink
 from tests.support.audits.sequences import Sequences
 from tests.support.eventually import eventually

@@ -11,13 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from tests.support.agents.agent import (
-    Agent,
-    Agents,
-    append_lines,
-    sink_config,
-    source_config,
-)
+from tests.support.agents.agent import Agent, Agents, append_lines, sink_config, source_config
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.plugin_directories import (

@@ -16,14 +16,7 @@ from tests.support.agents.agent import Agents
 from tests.support.commands import killed_command
 from tests.support.commands.processes import python_environment
 from tests.support.eventually import eventually
-from tests.support.repairs.damaged_sinks import (
-    RECORDS,
-    UPSERT,
-    WAIT_S,
-    Shop,
-    produce,
-    stopped_sink,
-)
+from tests.support.repairs.damaged_sinks import RECORDS, UPSERT, WAIT_S, Shop, produce, stopped_sink
 from tests.support.seeds import LONG
 from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.mariadb import MariaDbServer, running_mariadb

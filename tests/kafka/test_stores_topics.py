@@ -12,11 +12,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from pyconnect_agent.core.clients.configs import InternalTopic
-from pyconnect_agent.core.errors import (
-    RetriableKafkaError,
-    WorkerConfigError,
-    WorkerStartError,
-)
+from pyconnect_agent.core.errors import RetriableKafkaError, WorkerConfigError, WorkerStartError
 from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.core.internal_topics import LogRecord
 from pyconnect_agent.core.reporting import Status

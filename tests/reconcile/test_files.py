@@ -109,11 +109,7 @@ def test_a_file_that_changes_meanwhile_prevents_a_match(tmp_path: Path) -> None:
     file.write_text("xy")
     other.write_text("z")
     [finding] = changes(before, fingerprint([str(tmp_path)]))
-    assert (finding.kind, finding.severity, finding.count) == (
-        "file-changed",
-        Severity.UNKNOWN,
-        2,
-    )
+    assert (finding.kind, finding.severity, finding.count) == ("file-changed", Severity.UNKNOWN, 2)
     assert str(file) in finding.message
 
 

@@ -109,10 +109,7 @@ class World:
         return sorted(map(repr, self.iceberg.scan().to_arrow().to_pylist()))
 
     def change(
-        self,
-        *targets: Wanted,
-        records: Sequence[SinkRecord] = (),
-        table: LakeTable | None = None,
+        self, *targets: Wanted, records: Sequence[SinkRecord] = (), table: LakeTable | None = None
     ) -> LakeChange:
         made: dict[Place, SinkRecord | None] = {("topic", 0, n): record(n) for n in range(COUNT)}
         made |= {("topic", 0, int(r.original_kafka_offset)): r for r in records}

@@ -338,12 +338,7 @@ def items(settings: dict[str, str], mode: dict[str, str], *statements: str) -> W
 
 @pytest.mark.parametrize(
     ("mode", "statements"),
-    [
-        (PLAIN, (SERIAL,)),
-        (PLAIN, (IDENTITY,)),
-        (BY_VALUE, PARTITIONS),
-        (BY_VALUE, (BLANKS,)),
-    ],
+    [(PLAIN, (SERIAL,)), (PLAIN, (IDENTITY,)), (BY_VALUE, PARTITIONS), (BY_VALUE, (BLANKS,))],
     ids=["serial", "identity", "partitions", "blanks"],
 )
 def test_rows_of_all_tables_of_postgresql_come_back(

@@ -208,10 +208,7 @@ def test_a_run_that_commits_late_cannot_double_a_record(
     job = topics.job(fault("missing", topics.place(topics.left, "1")))
     plan(job, QUIET)
     late = Producer(
-        {
-            "bootstrap.servers": topics.broker,
-            "transactional.id": f"pyconnect-repair-{topics.right}",
-        }
+        {"bootstrap.servers": topics.broker, "transactional.id": f"pyconnect-repair-{topics.right}"}
     )
     late.init_transactions(60)
     late.begin_transaction()

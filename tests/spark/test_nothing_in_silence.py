@@ -9,13 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
-from pyspark.sql.types import (
-    DoubleType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql.types import DoubleType, StructField, StructType, TimestampNTZType, TimestampType
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.capture import capture
@@ -169,14 +163,7 @@ def test_columns_of_some_files_only_are_columns(
         rows.coalesce(1).write.format(form).save(str(tmp_path / f"rows/{number}"))
     paths = [str(tmp_path / f"rows/{number}") for number in range(3)]
     side = {"kind": "files", "paths": paths, "format": form}
-    asked = read_spec(
-        {
-            "job": "topic-topic",
-            "clusters": CLUSTERS,
-            "left": side,
-            "right": side,
-        }
-    )
+    asked = read_spec({"job": "topic-topic", "clusters": CLUSTERS, "left": side, "right": side})
     work = tmp_path / "work"
     work.mkdir()
     captured = capture(asked, work, lambda: spark)

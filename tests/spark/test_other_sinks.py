@@ -172,8 +172,7 @@ def parquet(file: Path, rows: list[dict[str, Any]]) -> None:
         "id": pa.array([row["id"] for row in rows], pa.int32()),
         "name": pa.array([row["name"] for row in rows], pa.string()),
         "price": pa.array(
-            [row["price"] and Decimal(unscaled[row["price"]]) for row in rows],
-            pa.decimal128(12, 2),
+            [row["price"] and Decimal(unscaled[row["price"]]) for row in rows], pa.decimal128(12, 2)
         ),
         "at": pa.array([row["at"] for row in rows], pa.timestamp("ms", "UTC")),
     }

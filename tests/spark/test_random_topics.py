@@ -337,11 +337,7 @@ def upsert(audit: Audit, randomness: random.Random) -> None:
         records = random_records(randomness, sizes[0], keyed=True)
         fill(left, randomness, records)
         copies = mutated(randomness, [each.record for each in left.visible()])
-        fill(
-            right,
-            randomness,
-            [Record(each.value, key=each.key, partition=0) for each in copies],
-        )
+        fill(right, randomness, [Record(each.value, key=each.key, partition=0) for each in copies])
         answer = audit.run("topic-topic", left=left.side, right=right.side, mode="upsert")
         before, after = possible_versions(left), possible_versions(right)
         totals: Counter[str] = Counter()

@@ -126,9 +126,7 @@ def lines(texts: list[str]) -> list[Record]:
     return [Record(text.encode()) for text in texts]
 
 
-def test_sessions_without_a_jar_run_beside_cached_plans_that_need_it(
-    server: ConnectServer,
-) -> None:
+def test_sessions_without_a_jar_run_beside_cached_plans_that_need_it(server: ConnectServer) -> None:
     """A session without a jar is not disturbed by another one's cached plan that needs it.
 
     The server compares each query with the cached plans, with the classes of the query's session.

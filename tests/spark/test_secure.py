@@ -153,11 +153,7 @@ def test_secrets_are_seen_nowhere_while_two_clusters_are_compared(
     )
     right = properties_file(
         tmp_path / "right.properties",
-        {
-            "security.protocol": "SSL",
-            **trusting_pem(stores),
-            **known_by_store(stores, "PKCS12"),
-        },
+        {"security.protocol": "SSL", **trusting_pem(stores), **known_by_store(stores, "PKCS12")},
     )
     events, temporary = tmp_path / "events", tmp_path / "temporary"
     events.mkdir()

@@ -349,8 +349,7 @@ def test_lines_in_a_table_of_sqlite_are_compared(audit: Audit, shop: Shop, tmp_p
     lines.write_text("".join(f'{{"line": {n}}}\n' for n in range(1000)))
     text = {"key.converter": STRING_CONVERTER, "value.converter": STRING_CONVERTER}
     shop.create(
-        "file",
-        {"connector.class": "FileStreamSource", "file": str(lines), "topic": topic, **text},
+        "file", {"connector.class": "FileStreamSource", "file": str(lines), "topic": topic, **text}
     )
     sink = shop.create(
         "table",

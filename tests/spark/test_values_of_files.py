@@ -53,11 +53,7 @@ def test_a_null_in_the_only_column_of_csv_is_no_empty_text(
     """A null in the only column is LakeSink's comma, and not an empty text."""
     file = tmp_path / "sink.csv"
     files = {"kind": "files", "paths": [str(file)], "format": "csv"}
-    for only, empty, found in (
-        (",", '""', set()),
-        ('""', '""', {1}),
-        (',"x"', '""', {1}),
-    ):
+    for only, empty, found in ((",", '""', set()), ('""', '""', {1}), (',"x"', '""', {1})):
         file.write_text(f'"s"\n"x"\n{only}\n{empty}\n"y"\n')
         topics = {LEFT: given('{"s":"x"}', '{"s":null}', '{"s":""}', '{"s":"y"}')}
         answer = audit.run("topic-sink", topics, left=topic(LEFT), right=files)

@@ -141,10 +141,7 @@ class ChildProcesses:
         self._watch: asyncio.Task[None] | None = None
 
     def connect(
-        self,
-        listener: ChildListener,
-        *,
-        confirmed_s: Callable[[], float | None] = time.monotonic,
+        self, listener: ChildListener, *, confirmed_s: Callable[[], float | None] = time.monotonic
     ) -> None:
         """Set the listener, and the time from which leases count; None switches leases off."""
         self._listener = listener
@@ -315,9 +312,7 @@ class ChildProcesses:
     def _lease(self, lease_ms: int) -> Lease:
         """Return the present lease; that of a worker without membership has expired."""
         confirmed_s = self._confirmed_s()
-        return Lease(
-            valid_until_s=0.0 if confirmed_s is None else confirmed_s + lease_ms / 1000,
-        )
+        return Lease(valid_until_s=0.0 if confirmed_s is None else confirmed_s + lease_ms / 1000)
 
 
 def task_details(

@@ -60,11 +60,7 @@ class OffsetChanges:
         self._ends: set[asyncio.Task[None]] = set()
 
     async def prepare(
-        self,
-        connector: str,
-        config: ConnectorConfig,
-        offsets: bytes | None,
-        timeout_ms: int,
+        self, connector: str, config: ConnectorConfig, offsets: bytes | None, timeout_ms: int
     ) -> bool:
         """Ask the connector, in a child that then waits; see `effects.PrepareOffsetChange`.
 

@@ -242,10 +242,7 @@ class PluginDesc:
 
     def to_json(self) -> dict[str, object]:
         """Return a form for JSON, which :meth:`from_json` reads."""
-        return asdict(self) | {
-            "kind": self.kind.value,
-            "extra_aliases": list(self.extra_aliases),
-        }
+        return asdict(self) | {"kind": self.kind.value, "extra_aliases": list(self.extra_aliases)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -269,11 +266,7 @@ class Catalog:
         """Plugins by full name: Java or Python, with a colon or a dot before the class."""
         index: dict[str, list[PluginDesc]] = {}
         for plugin in self.plugins:
-            names = (
-                plugin.class_name,
-                plugin.python_path,
-                plugin.python_path.replace(":", "."),
-            )
+            names = (plugin.class_name, plugin.python_path, plugin.python_path.replace(":", "."))
             for name in dict.fromkeys(filter(None, names)):
                 index.setdefault(name, []).append(plugin)
         return index

@@ -209,13 +209,9 @@ class EffectPerformer:
                 do.TransitionConnector,
                 lambda e: connectors.set_target_state(e.connector, e.target_state),
             ),
+            _on(do.TransitionTask, lambda e: tasks.set_target_state(e.task_id, e.target_state)),
             _on(
-                do.TransitionTask,
-                lambda e: tasks.set_target_state(e.task_id, e.target_state),
-            ),
-            _on(
-                do.AnswerTaskStart,
-                lambda e: tasks.answer_start(e.task_id, e.request_id, e.refusal),
+                do.AnswerTaskStart, lambda e: tasks.answer_start(e.task_id, e.request_id, e.refusal)
             ),
             _on(
                 do.GenerateTaskConfigs,
@@ -282,8 +278,7 @@ class EffectPerformer:
             _on(do.PutStatus, lambda e: written.put(e.item, e.status, safe=e.safe, late=e.late)),
             _on(do.ReadStatus, self._read_status),
             _on(
-                do.FlushStatuses,
-                lambda _: self.in_thread(partial(written.flush, FLUSH_TIMEOUT_MS)),
+                do.FlushStatuses, lambda _: self.in_thread(partial(written.flush, FLUSH_TIMEOUT_MS))
             ),
             _on(do.CleanStatuses, lambda e: statuses.clean(e.snapshot, e.revoked)),
             _on(do.ForgetTopics, lambda e: statuses.forget_topics(*e.connectors)),

@@ -22,21 +22,13 @@ from pyconnect_agent.core.config.config_infos import ConfigInfos
 from pyconnect_agent.core.errors import AgentError, RequestTimedOutError, ServiceUnavailableError
 from pyconnect_agent.core.group_protocol import ProtocolVersion
 from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.herder.requests import (
-    FenceZombies,
-    GetConnectorConfig,
-    Probe,
-    Request,
-)
+from pyconnect_agent.core.herder.requests import FenceZombies, GetConnectorConfig, Probe, Request
 from pyconnect_agent.core.herder.requests.configs import connector_info
 from pyconnect_agent.core.herder.requests.fencing import FENCING_TIMEOUT_MS
 from pyconnect_agent.core.herder.session_keys import signature_headers, verify_request
 from pyconnect_agent.core.herder.state import HerderSettings, HerderState
 from pyconnect_agent.core.ids import TargetState
-from pyconnect_agent.core.internal_topics.config_snapshot import (
-    ConfigSnapshot,
-    ConnectorConfig,
-)
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, ConnectorConfig
 from pyconnect_agent.core.internal_topics.configlog import ConfigChange
 from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.core.metric_values import DEFAULT_SAMPLING, Rebalances, Sampling

@@ -37,12 +37,7 @@ INITIAL_HEAP = "18m"
 """Set because Java's own choice depends on the machine, and Java uses all of it before it
 collects.
 """
-SERIAL = (
-    "-XX:+UseSerialGC",
-    "-XX:NewSize=6m",
-    "-XX:MaxNewSize=16m",
-    "-XX:MinHeapFreeRatio=60",
-)
+SERIAL = ("-XX:+UseSerialGC", "-XX:NewSize=6m", "-XX:MaxNewSize=16m", "-XX:MinHeapFreeRatio=60")
 """Java's own young generation would be a third of the largest heap, which the old generation then
 lacks for records. One of 6 MiB grows with the heap up to 16. With Java's own free ratio of 40, the
 heap of a task that queues records is collected twice as often.

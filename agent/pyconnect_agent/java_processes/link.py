@@ -122,9 +122,7 @@ class JavaLink:
     """
 
     def __init__(
-        self,
-        process: JavaProcess | SharedJavaProcess,
-        answers: Mapping[str, Answer] | None = None,
+        self, process: JavaProcess | SharedJavaProcess, answers: Mapping[str, Answer] | None = None
     ) -> None:
         self._process = process
         self._socket = process.socket
@@ -275,10 +273,7 @@ class JavaLink:
     # The methods below run on the thread that reads.
 
     def _read(self) -> None:
-        with (
-            self._socket.makefile("rb", buffering=1 << 16) as frames,
-            contextlib.suppress(OSError),
-        ):
+        with self._socket.makefile("rb", buffering=1 << 16) as frames, contextlib.suppress(OSError):
             while head := frames.read(HEAD.size):
                 length, kind, request_id = HEAD.unpack(head)
                 payload = frames.read(length - HEAD.size + 4)

@@ -15,11 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init__ has no __all__
-    ConfigResource,
-    NewTopic,
-    OffsetSpec,
-)
+from confluent_kafka.admin import ConfigResource, NewTopic, OffsetSpec  # type: ignore[attr-defined]  # its __init__ has no __all__
 
 from pyconnect_agent.core.errors import (
     AuthorizationError,

@@ -78,7 +78,7 @@ _OTHER_NAMES = {
         "Datagen",
         "DatagenConnector",
         "io.confluent.kafka.connect.datagen.DatagenConnector",
-    ),
+    )
 }
 """Further aliases: names of Confluent's connectors that these classes replace."""
 _OWN = (

@@ -149,9 +149,7 @@ class ScanResult:
 
 
 def scan(
-    plugin_path: Sequence[str] = (),
-    discovery: str = "hybrid_warn",
-    release: str = CONNECT_VERSION,
+    plugin_path: Sequence[str] = (), discovery: str = "hybrid_warn", release: str = CONNECT_VERSION
 ) -> ScanResult:
     """Return every plugin this worker can run.
 

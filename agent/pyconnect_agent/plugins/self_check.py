@@ -126,10 +126,7 @@ def _connector_steps(
 
 
 def _source_steps(
-    connector: ConnectorHarness,
-    config: Mapping[str, str],
-    time_s: float,
-    running: list[Stoppable],
+    connector: ConnectorHarness, config: Mapping[str, str], time_s: float, running: list[Stoppable]
 ) -> Steps:
     yield "start task"
     task_class = connector.connector.task_class()

@@ -111,9 +111,7 @@ class PhaseFile:
         try:
             found = json.loads(self._record_path.read_text("utf-8"))
             return PhaseRecord(
-                run_id=str(found["run_id"]),
-                phase=str(found["phase"]),
-                sha256=str(found["sha256"]),
+                run_id=str(found["run_id"]), phase=str(found["phase"]), sha256=str(found["sha256"])
             )
         except (OSError, ValueError, KeyError, TypeError):
             return None

@@ -40,11 +40,7 @@ _NUMBERS = {
     "FATAL": logging.CRITICAL,
     "OFF": logging.CRITICAL + 10,
 }
-_NAMES = {
-    TRACE: "TRACE",
-    logging.WARNING: "WARN",
-    logging.CRITICAL: "FATAL",
-}
+_NAMES = {TRACE: "TRACE", logging.WARNING: "WARN", logging.CRITICAL: "FATAL"}
 # Libraries whose events this worker logs itself.
 _QUIET_LIBRARIES = {"uvicorn": "WARN", "httpx": "WARN", "httpcore": "WARN", "kafka": "WARN"}
 _REPEATING = ("kafka.", "asyncio")

@@ -50,10 +50,7 @@ class ConfigStore:
     """
 
     def __init__(
-        self,
-        log: Log,
-        leader_writer: LeaderWriter | None = None,
-        record_limit: int | None = None,
+        self, log: Log, leader_writer: LeaderWriter | None = None, record_limit: int | None = None
     ) -> None:
         self._log = log
         self._record_limit = record_limit

@@ -54,11 +54,7 @@ TRACE_CHARACTERS = 100_000
 """The limit of a trace in a status, whose Kafka record must stay below 1 MiB with escapes."""
 _LEFT_OUT = "\n[...]\n"
 
-PERMANENT = (
-    ConfigException,
-    PluginNotFoundError,
-    PluginVersionNotFoundError,
-)
+PERMANENT = (ConfigException, PluginNotFoundError, PluginVersionNotFoundError)
 
 
 def format_trace(error: BaseException) -> str:

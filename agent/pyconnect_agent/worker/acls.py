@@ -94,10 +94,7 @@ class WorkerAcls:
         if unknown:
             LOG.warning(
                 "some rights of this worker could not be checked",
-                extra={
-                    "grants": [one.need.text for one in unknown],
-                    "reason": unknown[0].evidence,
-                },
+                extra={"grants": [one.need.text for one in unknown], "reason": unknown[0].evidence},
             )
         blockers = [one.need for one in denied if one.blocks]
         if blockers and phase.uses_transactional_leader:

@@ -32,13 +32,7 @@ from pyconnect_agent.core.herder.instances import policy_of
 from pyconnect_agent.core.herder.state import HerderState, MembershipPhase
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.log_lines import LogQuestion
-from pyconnect_agent.core.metric_values import (
-    REBALANCE,
-    RESTARTS,
-    Metric,
-    MetricValue,
-    tagged,
-)
+from pyconnect_agent.core.metric_values import REBALANCE, RESTARTS, Metric, MetricValue, tagged
 from pyconnect_agent.core.restart_policy import NO_RESTARTS, NoRestart, restarts_json, settled
 from pyconnect_agent.herder.service import HerderService
 from pyconnect_agent.process.config_file import PhaseFile, PropertiesFile

@@ -31,12 +31,7 @@ from pyconnect_agent.children.ports import ChildSettings
 from pyconnect_agent.core.clients.configs import kafka_python_config, worker_admin
 from pyconnect_agent.core.config.agent_keys import OPTIONS, option_words
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
-from pyconnect_agent.core.errors import (
-    AgentError,
-    KafkaError,
-    WorkerConfigError,
-    WorkerStartError,
-)
+from pyconnect_agent.core.errors import AgentError, KafkaError, WorkerConfigError, WorkerStartError
 from pyconnect_agent.core.group_protocol import ProtocolVersion
 from pyconnect_agent.core.herder.requests import Probe
 from pyconnect_agent.core.herder.state import HerderSettings, SessionKeySettings
@@ -117,9 +112,7 @@ def server_info(release: str, kafka_cluster_id: str) -> ServerInfo:
     workers check it for features. They do not read `commit`, which has the worker's own version.
     """
     return ServerInfo(
-        version=release,
-        commit=f"pyconnect-{version()}",
-        kafka_cluster_id=kafka_cluster_id,
+        version=release, commit=f"pyconnect-{version()}", kafka_cluster_id=kafka_cluster_id
     )
 
 

@@ -181,10 +181,7 @@ async def _tried(question: Mapping[str, Any], launcher: Launcher) -> dict[str, A
             for row in question["given"]
         )
     trial = WorkerTrial(
-        config=question["config"],
-        given=given,
-        most=question["most"],
-        time_s=question["time_s"],
+        config=question["config"], given=given, most=question["most"], time_s=question["time_s"]
     )
     children = ChildProcesses(
         ChildSettings(worker=settings), KafkaOffsetStore(MemoryLog()), launcher=launcher

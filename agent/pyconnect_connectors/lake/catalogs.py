@@ -21,12 +21,7 @@ from pyiceberg.io.pyarrow import (
     _dataframe_to_data_files,
 )
 from pyiceberg.manifest import DataFile
-from pyiceberg.schema import (
-    Schema,
-    assign_fresh_schema_ids,
-    index_by_name,
-    sanitize_column_names,
-)
+from pyiceberg.schema import Schema, assign_fresh_schema_ids, index_by_name, sanitize_column_names
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import parse_transform

@@ -33,14 +33,7 @@ from pyconnect_connectors.sql.database import (
     reason,
 )
 from pyconnect_connectors.sql.fencing import OffsetTable
-from pyconnect_connectors.sql.rows import (
-    Shape,
-    StagedUpserts,
-    Write,
-    runs,
-    shape_of,
-    write_columns,
-)
+from pyconnect_connectors.sql.rows import Shape, StagedUpserts, Write, runs, shape_of, write_columns
 from pyconnect_connectors.sql.settings import (
     FOLDING_KEYS,
     OFFSETS_TABLE,

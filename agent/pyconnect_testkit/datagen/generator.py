@@ -29,11 +29,7 @@ from pyconnect_api import ConfigException, DataException, Schema, Struct
 Make = Callable[[Random], str]
 
 _MORE = 8
-_CLASSES = {
-    "d": string.digits,
-    "w": string.ascii_letters + string.digits + "_",
-    "s": " \t",
-}
+_CLASSES = {"d": string.digits, "w": string.ascii_letters + string.digits + "_", "s": " \t"}
 _ANY = string.ascii_letters + string.digits
 
 

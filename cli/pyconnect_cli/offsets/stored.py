@@ -7,12 +7,7 @@ from pyconnect_cli.kafka.admin import kafka_admin, kafka_cluster
 from pyconnect_cli.kafka.model import SinkPosition, TopicPartition, topic_partition
 from pyconnect_cli.kafka.reader import read_to_the_end
 from pyconnect_cli.kafka.writer import ConsumerGroups
-from pyconnect_cli.offsets.plan.change import (
-    Action,
-    OffsetsPlan,
-    OffsetsView,
-    plan_alter,
-)
+from pyconnect_cli.offsets.plan.change import Action, OffsetsPlan, OffsetsView, plan_alter
 from pyconnect_cli.offsets.plan.entries import outside_topics, sink_entries
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.rest.offset_entries import OffsetEntry

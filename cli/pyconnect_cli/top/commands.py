@@ -14,12 +14,7 @@ from typing import Annotated, NamedTuple, Protocol
 import typer
 
 from pyconnect_cli.app import invoke
-from pyconnect_cli.errors import (
-    Interrupted,
-    PreconditionFailed,
-    PyconnectError,
-    UsageError,
-)
+from pyconnect_cli.errors import Interrupted, PreconditionFailed, PyconnectError, UsageError
 from pyconnect_cli.overview.commands import FleetWatcher, Watcher
 from pyconnect_cli.overview.rows import ClusterLook
 from pyconnect_cli.overview.status import ClusterRow

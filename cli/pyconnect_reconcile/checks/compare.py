@@ -374,17 +374,11 @@ def _row_finding(bench: Bench, row: Row, places: Places, first: _First) -> Findi
     known, present = row.committed + row.uncommitted, row.committed - row.missing
     if row.missing and not present:
         return error(
-            kind="missing",
-            message=f"in {here}, not in {there}",
-            count=row.missing,
-            copies=copies,
+            kind="missing", message=f"in {here}, not in {there}", count=row.missing, copies=copies
         )
     if known == 0:
         return error(
-            kind="extra",
-            message=f"in {there}, not in {here}",
-            count=row.there,
-            copies=copies,
+            kind="extra", message=f"in {there}, not in {here}", count=row.there, copies=copies
         )
     allowed = bench.spec.duplicates_allowed and not row.missing
     said = f"{count_of(row.there, 'time')} in {there}, {count_of(known, 'time')} in {here}"

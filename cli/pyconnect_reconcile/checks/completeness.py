@@ -26,10 +26,7 @@ from pyconnect_reconcile.findings import (
     unknown,
 )
 from pyconnect_reconcile.spec import Tier, TopicSide
-from pyconnect_reconcile.topics.range_findings import (
-    of_ranges,
-    refuse_compacted,
-)
+from pyconnect_reconcile.topics.range_findings import of_ranges, refuse_compacted
 from pyconnect_reconcile.values.extract import with_text
 from pyconnect_reconcile.values.normal import field_of
 

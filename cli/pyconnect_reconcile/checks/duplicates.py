@@ -15,11 +15,7 @@ from pyconnect_reconcile.bench import COMMITTED, UNCOMMITTED, Bench
 from pyconnect_reconcile.compares.places import places, unparsable_finding
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, count_of, undecided
 from pyconnect_reconcile.spec import PROVENANCE
-from pyconnect_reconcile.topics.range_findings import (
-    empty_ranges,
-    of_ranges,
-    refuse_compacted,
-)
+from pyconnect_reconcile.topics.range_findings import empty_ranges, of_ranges, refuse_compacted
 from pyconnect_reconcile.values.canonical import HASHES, hashes, with_marked
 from pyconnect_reconcile.values.extract import (
     JSON_IN,

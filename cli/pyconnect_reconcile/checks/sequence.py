@@ -29,11 +29,7 @@ from pyconnect_reconcile.findings import (
     undecided,
 )
 from pyconnect_reconcile.spec import PROVENANCE
-from pyconnect_reconcile.topics.range_findings import (
-    empty_ranges,
-    of_ranges,
-    refuse_compacted,
-)
+from pyconnect_reconcile.topics.range_findings import empty_ranges, of_ranges, refuse_compacted
 from pyconnect_reconcile.topics.snapshot import PartitionRange
 from pyconnect_reconcile.values.extract import (
     EPOCH_HEADER,

@@ -353,9 +353,7 @@ def page(report: Json) -> str:
         _section("Partitions", partition_ranges(report["snapshots"]), "ranges"),
         _section("Aborted records", aborted_share(report["partitions"]), "aborted"),
         _section(
-            "Sequence numbers",
-            missing_intervals(series.get("groups") or [], findings),
-            "missing",
+            "Sequence numbers", missing_intervals(series.get("groups") or [], findings), "missing"
         ),
         _section("Rows by event time", event_time_buckets(series), "buckets"),
     ]

@@ -183,10 +183,7 @@ class ClusterView:
         from confluent_kafka import KafkaException
 
         # The client documents these, but its types do not export them.
-        from confluent_kafka.admin import (  # type: ignore[attr-defined]
-            ConfigResource,
-            ResourceType,
-        )
+        from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
 
         if not topics:
             return {}

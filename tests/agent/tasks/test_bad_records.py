@@ -162,9 +162,7 @@ def test_a_struct_refuses_a_value_of_another_type() -> None:
 
 def produce(schema: Schema | None, value: object, handling: Tolerance) -> bytes | None:
     convert = source_pipeline.compose(
-        converters=converters(json_values()),
-        chain=None,
-        tolerance=handling,
+        converters=converters(json_values()), chain=None, tolerance=handling
     ).convert
     record = SourceRecord({"table": "t"}, {"id": 9}, "orders", value_schema=schema, value=value)
     return convert(record, record)[1]

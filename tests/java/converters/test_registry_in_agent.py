@@ -8,13 +8,7 @@ import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.agents.agent import (
-    Agent,
-    Agents,
-    append_lines,
-    sink_config,
-    source_config,
-)
+from tests.support.agents.agent import Agent, Agents, append_lines, sink_config, source_config
 from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.names import unique_name

@@ -4,10 +4,7 @@ import json
 from pathlib import Path
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, Producer
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init__ has no __all__
-    AdminClient,
-    NewTopic,
-)
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # its __init__ has no __all__
 
 from tests.support.agents.agent import Agent, Agents, line_count
 from tests.support.agents.rest_client import JSON, Answer, call_url

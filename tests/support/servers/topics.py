@@ -17,11 +17,7 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init__ has no __all__
-    AdminClient,
-    ConfigResource,
-    NewTopic,
-)
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic  # type: ignore[attr-defined]  # its __init__ has no __all__
 from kafka.protocol.consumer import FetchRequest
 from kafka.record import MemoryRecords
 

@@ -186,10 +186,7 @@ def exactly_once_producer(
 
 
 def sink_consumer(
-    worker: WorkerConfig,
-    connector: str,
-    connector_config: Mapping[str, str | None],
-    client_id: str,
+    worker: WorkerConfig, connector: str, connector_config: Mapping[str, str | None], client_id: str
 ) -> ClientConfig:
     """Return the consumer of a sink task; its group is ``connect-<connector>`` unless overridden.
 
@@ -200,10 +197,7 @@ def sink_consumer(
 
 
 def source_offsets_consumer(
-    worker: WorkerConfig,
-    connector: str,
-    connector_config: Mapping[str, str | None],
-    client_id: str,
+    worker: WorkerConfig, connector: str, connector_config: Mapping[str, str | None], client_id: str
 ) -> ClientConfig:
     """Return the consumer with which a source connector or task reads its own offsets topic.
 

@@ -100,10 +100,7 @@ class ConfigInfos:
 
 
 def connector_infos(
-    name: str,
-    keys: Mapping[str, ConfigKey],
-    values: Iterable[ConfigValue],
-    groups: Iterable[str],
+    name: str, keys: Mapping[str, ConfigKey], values: Iterable[ConfigValue], groups: Iterable[str]
 ) -> ConfigInfos:
     """Pair values with definitions: first the values without a definition, then every key in order.
 

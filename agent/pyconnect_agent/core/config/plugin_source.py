@@ -146,10 +146,7 @@ class _Role:
 
 
 _TRANSFORMATIONS = _Role(
-    key="transforms",
-    group="Transforms",
-    base=Transformation,
-    kind=PluginKind.TRANSFORMATION,
+    key="transforms", group="Transforms", base=Transformation, kind=PluginKind.TRANSFORMATION
 )
 _PREDICATES = _Role(key="predicates", group="Predicates", base=Predicate, kind=PluginKind.PREDICATE)
 
@@ -222,10 +219,7 @@ def _own_definition(
     """Return the plugin's own settings and its version; None and None for a class with an error."""
     try:
         found = parse_type(
-            f"{prefix}type",
-            config.get(f"{prefix}type"),
-            ConfigType.CLASS,
-            class_resolver(plugins),
+            f"{prefix}type", config.get(f"{prefix}type"), ConfigType.CLASS, class_resolver(plugins)
         )
         plugin = _plugin_definition(role, f"{prefix}type", found)
     except ConfigException:
@@ -262,9 +256,7 @@ def _plugin_definition(role: _Role, key: str, value: object) -> ConfigDef:
     # Both calls are the plugin's code, which may raise anything.
     except Exception as error:
         raise invalid_value(
-            key,
-            f"class {value.name}",
-            f"Error getting config definition from {role.name}: {error}",
+            key, f"class {value.name}", f"Error getting config definition from {role.name}: {error}"
         ) from error
     if not isinstance(definition, ConfigDef):
         raise ConnectException(f"{value.name}.config() must return a ConfigDef that is not null.")

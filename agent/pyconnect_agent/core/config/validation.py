@@ -20,12 +20,7 @@ from pyconnect_agent.core.config.config_infos import (
     merge_infos,
     prefixed_infos,
 )
-from pyconnect_agent.core.config.connector_checks import (
-    RawConfig,
-    check_sink,
-    check_source,
-    is_set,
-)
+from pyconnect_agent.core.config.connector_checks import RawConfig, check_sink, check_source, is_set
 from pyconnect_agent.core.config.connector_config import (
     CONVERTERS,
     PluginDefaults,
@@ -49,17 +44,8 @@ from pyconnect_agent.core.plugin_catalog import (
     PluginNotFoundError,
     PluginVersionNotFoundError,
 )
-from pyconnect_api.configdef import (
-    Config,
-    ConfigDef,
-    ConfigValue,
-    KeyInfo,
-    to_text,
-)
-from pyconnect_api.connector import (
-    Connector,
-    SourceConnector,
-)
+from pyconnect_api.configdef import Config, ConfigDef, ConfigValue, KeyInfo, to_text
+from pyconnect_api.connector import Connector, SourceConnector
 from pyconnect_api.errors import ConnectException
 from pyconnect_clients.connect_names import DEAD_LETTER_TOPIC
 

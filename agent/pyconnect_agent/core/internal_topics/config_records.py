@@ -77,8 +77,7 @@ def session_key(key: SessionKey) -> LogRecord:
 
 def restart_request(connector: str, *, only_failed: bool, include_tasks: bool) -> LogRecord:
     return _record(
-        RESTART + connector,
-        {"include-tasks": include_tasks, "only-failed": only_failed},
+        RESTART + connector, {"include-tasks": include_tasks, "only-failed": only_failed}
     )
 
 

@@ -108,10 +108,7 @@ class JavaSinkConnector(JavaConnector, SinkConnector):
 
 
 def java_connector(
-    found: JavaClass,
-    worker: WorkerView,
-    control: Control,
-    config: Mapping[str, str],
+    found: JavaClass, worker: WorkerView, control: Control, config: Mapping[str, str]
 ) -> JavaSourceConnector | JavaSinkConnector:
     """Start a connector's Java process. Raises the exceptions of the constructor."""
     answers: dict[str, Answer] = {}

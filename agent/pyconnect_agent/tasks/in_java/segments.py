@@ -79,11 +79,7 @@ def compose_converted(*, tolerance: Tolerance, topics: TopicCreation | None) -> 
             record.kafka_headers or None,
         )  # type: ignore[return-value]  # key and value are bytes
 
-    return Pipeline(
-        chain=None,
-        convert=convert,
-        convert_run=known_topics_only(_run_of, topics),
-    )
+    return Pipeline(chain=None, convert=convert, convert_run=known_topics_only(_run_of, topics))
 
 
 def record_failed(failure: Mapping[str, Any], record: object, tolerance: Tolerance) -> NoReturn:

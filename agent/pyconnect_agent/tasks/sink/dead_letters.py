@@ -334,10 +334,7 @@ class ErrantRecords(ErrantRecordReporter):
             assert converters is not None
             reported = serialized(record, converters.key, converters.value, converters.header)
         failure = Failure(
-            stage=RecordStage.TASK_PUT,
-            class_name=self._task_class,
-            error=error,
-            record=reported,
+            stage=RecordStage.TASK_PUT, class_name=self._task_class, error=error, record=reported
         )
         with self._lock:
             if self._first is None:
@@ -418,11 +415,7 @@ class SinkErrors:
     """
 
     def __init__(
-        self,
-        setup: TaskSetup,
-        converters: Converters | None,
-        *,
-        stop_requested: threading.Event,
+        self, setup: TaskSetup, converters: Converters | None, *, stop_requested: threading.Event
     ) -> None:
         settings = SinkTaskSettings.parse(setup.connector_config)
         self.counts = ErrorCounts()

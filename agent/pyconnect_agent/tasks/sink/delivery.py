@@ -290,10 +290,7 @@ class SinkCommits:
             self._completed(None, sequence, None)
             return
         result = validate(
-            base=base,
-            offered=offered,
-            provided=provided,
-            assignment=self._consumer.assignment(),
+            base=base, offered=offered, provided=provided, assignment=self._consumer.assignment()
         )
         for partition, offset, reason in result.refused:
             LOG.warning(
@@ -348,10 +345,7 @@ class SinkCommits:
         return None
 
     def _completed(
-        self,
-        error: Exception | None,
-        sequence: int,
-        offsets: Mapping[TopicPartition, int] | None,
+        self, error: Exception | None, sequence: int, offsets: Mapping[TopicPartition, int] | None
     ) -> None:
         if sequence != self._sequence:
             self._metrics.commit_skipped()

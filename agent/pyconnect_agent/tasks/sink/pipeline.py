@@ -173,9 +173,7 @@ def _column(converter: Converter) -> Callable[..., Column]:
     one, many = converter.to_connect_data, many_values(converter, "to_connect")
 
     def convert(
-        run: MessageRun,
-        headers: Sequence[KafkaHeaders | None],
-        data: Sequence[bytes | None],
+        run: MessageRun, headers: Sequence[KafkaHeaders | None], data: Sequence[bytes | None]
     ) -> Column:
         if many is not None and len(run.distinct_topics) == 1:
             schemas, values = many(run.topics[0], data)

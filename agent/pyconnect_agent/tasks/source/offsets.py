@@ -277,12 +277,7 @@ class OwnOffsetsStore:
     """
 
     def __init__(
-        self,
-        topic: str,
-        log: Log,
-        worker: Control,
-        own_commits: OwnCommits,
-        flush_timeout_ms: int,
+        self, topic: str, log: Log, worker: Control, own_commits: OwnCommits, flush_timeout_ms: int
     ) -> None:
         self.topic = topic
         self._log = log

@@ -284,9 +284,7 @@ def topic_creation_of(
         return None
     config = built(connector_admin(worker, connector_config, f"connector-adminclient-{task_id}"))
     return TopicCreation(
-        groups,
-        Admin(config.properties),
-        timeout_ms=config.default_api_timeout_ms or API_TIMEOUT_MS,
+        groups, Admin(config.properties), timeout_ms=config.default_api_timeout_ms or API_TIMEOUT_MS
     )
 
 

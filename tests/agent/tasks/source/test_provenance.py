@@ -35,9 +35,7 @@ def plain(source: SourceRecord) -> Outgoing:
 
 def stamping(convert: Callable[[SourceRecord], Outgoing]) -> Callable[[SourceRecord], Outgoing]:
     pipeline = Pipeline(
-        chain=None,
-        convert=lambda _, record: convert(record),
-        convert_run=compose_run(converters()),
+        chain=None, convert=lambda _, record: convert(record), convert_run=compose_run(converters())
     )
     made = stamped(pipeline, connector="c", epoch_ms=7)
     assert made.convert_run is None

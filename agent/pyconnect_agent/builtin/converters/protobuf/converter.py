@@ -27,14 +27,7 @@ from pyconnect_agent.builtin.converters.registry import (
     write_indexes,
 )
 from pyconnect_agent.kafka.schema_registry import RegistrySchema
-from pyconnect_api import (
-    DataException,
-    RetriableException,
-    Schema,
-    SchemaAndValue,
-    Struct,
-    Type,
-)
+from pyconnect_api import DataException, RetriableException, Schema, SchemaAndValue, Struct, Type
 
 MAIN_FILE = "schema.proto"
 TIMEOUT_S = 60.0

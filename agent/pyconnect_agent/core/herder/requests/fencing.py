@@ -153,8 +153,7 @@ class FenceZombies(ConnectorRequest):
             Step.WRITING,
             f"writing a task count record for connector {self.connector} to the config topic",
             WriteTaskCountRecord(
-                connector=self.connector,
-                task_count=turn.state.snapshot.task_count(self.connector),
+                connector=self.connector, task_count=turn.state.snapshot.task_count(self.connector)
             ),
         )
 

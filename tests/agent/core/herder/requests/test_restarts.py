@@ -4,10 +4,7 @@ from itertools import pairwise
 
 from pyconnect_agent.core.errors import NotFoundError
 from pyconnect_agent.core.herder.requests import PutConnectorConfig, RestartConnectorAndTasks
-from pyconnect_agent.core.herder.requests.restarts import (
-    restart_plan,
-    stronger,
-)
+from pyconnect_agent.core.herder.requests.restarts import restart_plan, stronger
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.configlog import RestartRequested
