@@ -160,6 +160,24 @@ print(int(code), [name for name in sys.modules if name.startswith("pyconnect_cli
     assert done.stdout == "7 ['pyconnect_cli.connectors.show']\n", done.stderr
 
 
+@cases(
+    "module, slow",
+    ("pyconnect_cli.settings.given_files", "pyconnect_clients.security"),
+    ("pyconnect_cli.top.commands", "pyconnect_cli.overview.commands"),
+)
+def test_modules_that_take_long_are_imported_on_demand(module: str, slow: str) -> None:
+    """An inventory is read without modules of TLS, and `top --help` without those of looks."""
+    script = f"""
+import sys
+import {module}
+print({slow!r} in sys.modules, "ssl" in sys.modules, "concurrent.futures" in sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, cwd=ROOT / "cli"
+    )
+    assert done.stdout == "False False False\n", done.stderr
+
+
 def test_the_words_of_the_tab_key_are_those_of_the_commands() -> None:
     """words.json is up to date with the commands."""
     script = ROOT / "scripts" / "generate-words"

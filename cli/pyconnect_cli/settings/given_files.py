@@ -25,15 +25,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.render.streams import read_stdin
 from pyconnect_clients.errors import ClientPropertyError
-from pyconnect_clients.key_stores import with_stores_read
-from pyconnect_clients.properties_file import read_client_properties
-from pyconnect_clients.security import Security, parse_security, refuse_other_names
+
+if TYPE_CHECKING:
+    from pyconnect_clients.security import Security
 
 COMMANDS = ("configure", "restart", "stop", "start", "show", "replace")
 PLACES = ("host", "port", "url", "phase", "run_id")
@@ -237,6 +238,11 @@ def worker_properties(path: str) -> dict[str, str]:
 
 def read_security(path: str) -> Security:
     """Return the security settings of a file, with key stores read; UsageError names a fault."""
+    # Not with the module: they take long to import, and an inventory does not need them.
+    from pyconnect_clients.key_stores import with_stores_read
+    from pyconnect_clients.properties_file import read_client_properties
+    from pyconnect_clients.security import parse_security, refuse_other_names
+
     with property_errors_translated():
         properties = read_client_properties(path)
         refuse_other_names(properties)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import Annotated, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol
 
 import typer
 
@@ -18,14 +18,25 @@ from pyconnect_cli.errors import Interrupted, PreconditionFailed, PyconnectError
 from pyconnect_cli.overview.commands import FleetWatcher, Watcher
 from pyconnect_cli.overview.rows import ClusterLook
 from pyconnect_cli.overview.status import ClusterRow
+from pyconnect_cli.errors import (
+    Interrupted,
+    PreconditionFailed,
+    PyconnectError,
+    UsageError,
+)
 from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.render.output import Output, OutputStyle
 from pyconnect_cli.render.styles import displayed
 from pyconnect_cli.rest.masking import mask_url
 from pyconnect_cli.session import Session, session_of, session_of_context
 from pyconnect_cli.settings.contexts import shown_setting
-from pyconnect_cli.top.state import KnownContext, Words
 from pyconnect_cli.verbs import option
+
+if TYPE_CHECKING:
+    from pyconnect_cli.overview.commands import FleetWatcher
+    from pyconnect_cli.overview.rows import ClusterLook
+    from pyconnect_cli.overview.status import ClusterRow
+    from pyconnect_cli.top.state import KnownContext, Words
 
 
 class Source(Protocol):
@@ -55,6 +66,10 @@ class ClusterSource:
     """The cluster of a session; a look has the time of `--timeout`, as every verb has."""
 
     def __init__(self, session: Session) -> None:
+        # Not with the module: the help page and refusals do without them.
+        from pyconnect_cli.overview.commands import Watcher
+        from pyconnect_cli.top.state import KnownContext
+
         settings = session.settings
         self.title = settings.cluster or mask_url(settings.urls[0])
         files, current = session.settings.files, session.settings.context
@@ -75,6 +90,8 @@ class ClusterSource:
     def clusters(self) -> Sequence[ClusterRow]:
         """See Source. The first look fetches the secrets of the contexts."""
         if self._fleet is None:
+            from pyconnect_cli.overview.commands import FleetWatcher
+
             names = [each.name for each in self.contexts]
             self._fleet = FleetWatcher(self._session, names, brokers=True)
         return self._fleet.look()
