@@ -98,9 +98,9 @@ def reflected(connection: Connection, name: str, schema: str | None) -> Table:
             name, MetaData(), schema=schema, autoload_with=connection, listeners=listeners
         )
     default = next((v for k, v in table.kwargs.items() if k.endswith("_default charset")), None)
-    for column in table.columns:
-        if default is not None and getattr(column.type, "charset", "") is None:
-            known = column.type
+    for each in table.columns:
+        if default is not None and getattr(each.type, "charset", "") is None:
+            known = each.type
             known.charset = default
     if any(isinstance(column.type, postgresql.DOMAIN) for column in table.columns):
         quoted = connection.dialect.identifier_preparer.format_table(table).replace("%%", "%")
