@@ -95,6 +95,11 @@ def reflected(connection: Connection, name: str, schema: str | None) -> Table:
         table = Table(
             name, MetaData(), schema=schema, autoload_with=connection, listeners=listeners
         )
+    default = next((v for k, v in table.kwargs.items() if k.endswith("_default charset")), None)
+    for each in table.columns:
+        if default is not None and getattr(each.type, "charset", "") is None:
+            known = each.type
+            known.charset = default
     if any(isinstance(column.type, postgresql.DOMAIN) for column in table.columns):
         quoted = connection.dialect.identifier_preparer.format_table(table).replace("%%", "%")
         for column_name, form in connection.exec_driver_sql(_BASE_TYPES_OF_DOMAINS, (quoted,)):
@@ -162,6 +167,30 @@ def fraction_step(found: Any, dialect: str) -> int:
         digits = getattr(found, "precision", None)
         digits = 6 if digits is None else digits
     return int(10 ** (6 - digits))
+
+
+def most_bytes(found: types.TypeEngine[Any]) -> int:
+    """Return the most bytes that a text column of MariaDB without a length stores."""
+    match found:
+        case mysql.TINYTEXT():
+            return 2**8 - 1
+        case mysql.MEDIUMTEXT():
+            return 2**24 - 1
+        case mysql.LONGTEXT():
+            return 2**32 - 1
+    return 2**16 - 1
+
+
+def stored_bytes(text: str, column: types.TypeEngine[Any]) -> int:
+    """Return the most bytes that a text has in the character set of a column of MariaDB."""
+    match getattr(column, "charset", None):
+        case "latin1":
+            return len(text)
+        case "ucs2":
+            return 2 * len(text)
+        case "utf16" | "utf16le" | "utf32":
+            return 4 * len(text)
+    return len(text.encode())
 
 
 def is_unknown(found: types.TypeEngine[Any]) -> bool:

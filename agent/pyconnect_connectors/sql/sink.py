@@ -232,17 +232,50 @@ class SqlSinkTask(SinkTask):
         connection.exec_driver_sql(_AT_ONCE)
         failed = self._written_apart(connection, records)
         attempt.rollback()
-        # Some records only lack a later one, as a child before its parent: try the last first.
-        for number in sorted(failed, reverse=True):
-            tried = [r for n, r in enumerate(records) if n == number or n not in failed]
+        safe = [record for n, record in enumerate(records) if n not in failed]
+        attempt = connection.begin_nested()
+        self._written_apart(connection, safe)
+        # Some records only lack a later one, as a child before its parent.
+        left = list(failed)
+        while fit := self._fitting(connection, records, left):
+            left = [number for number in left if number not in fit]
+        attempt.rollback()
+        found = {number: failed[number] for number in left}
+        kept = [record for n, record in enumerate(records) if n not in found]
+        for errors, chosen in ((found, kept), (failed, safe)):
             attempt = connection.begin_nested()
-            if not self._written_apart(connection, tried) and not _breaks_deferred(connection):
-                del failed[number]
+            # In the records' own order other rows may meet.
+            if not self._written_apart(connection, chosen) and not _breaks_deferred(connection):
+                attempt.commit()
+                return errors
             attempt.rollback()
-        kept = [record for n, record in enumerate(records) if n not in failed]
-        if self._written_apart(connection, kept):
-            raise RetriableException("Rows that fitted a moment ago do not fit any more")
-        return failed
+        raise RetriableException("Rows that fitted a moment ago do not fit any more")
+
+    def _fitting(
+        self, connection: Connection, records: Sequence[SinkRecord], numbers: Sequence[int]
+    ) -> set[int]:
+        """Write those records that break no constraint beside the rows there; return their numbers.
+
+        Many are tried at once, and halves of them if they do not fit; the later half is first.
+        """
+        attempt = connection.begin_nested()
+        try:
+            for write in self._prepared(connection, [records[number] for number in numbers]):
+                write.execute(connection, None)
+            fits = not _breaks_deferred(connection)
+        except (DataException, *UNFIT, DBAPIError) as error:
+            if isinstance(error, DBAPIError) and not concerns_row(error):
+                raise
+            fits = False
+        if fits:
+            attempt.commit()
+            return set(numbers)
+        attempt.rollback()
+        half = len(numbers) // 2
+        if not half:
+            return set()
+        later = self._fitting(connection, records, numbers[half:])
+        return later | self._fitting(connection, records, numbers[:half])
 
     def _written_apart(
         self, connection: Connection, records: Sequence[SinkRecord]

@@ -26,6 +26,8 @@ from pyconnect_connectors.sql.column_types import (
     fraction_step,
     has_zone,
     is_decimal,
+    most_bytes,
+    stored_bytes,
 )
 from pyconnect_connectors.sql.database import may_pass
 from pyconnect_connectors.sql.writing_postgres import (
@@ -37,6 +39,7 @@ from pyconnect_connectors.sql.writing_postgres import (
     checked_json,
     checked_members,
     hstore,
+    instant_of,
     interval_conversion,
     is_changed,
     json_text,
@@ -48,7 +51,7 @@ from pyconnect_connectors.sql.writing_postgres import (
 
 _EXACT = Context(prec=2000, traps=[Inexact, InvalidOperation])
 _FAR = r"-?infinity|\d{4,}-\d\d-\d\d%s(?: BC)?"
-_CLOCK = r"[ T]\d\d:\d\d:\d\d(\.\d{1,6})?"
+_CLOCK = r"[ T]\d\d:\d\d:[0-5]\d(\.\d{1,6})?"
 _POSTGRES_TIMES = {
     "date": re.compile(_FAR % ""),
     "timestamp": re.compile(_FAR % _CLOCK),
@@ -101,6 +104,8 @@ class WriteColumn:
         self._longest: int | None = None
         if isinstance(column.type, types.String) and dialect.name != "sqlite":
             self._longest = column.type.length
+            if self._longest is None and dialect.name in MYSQL:
+                self._longest = most_bytes(column.type) // 4  # the most bytes of a character
 
     def values(self, found: Sequence[Any]) -> Sequence[Any]:
         """Return the values of many rows; raise one of `UNFIT` if any does not fit."""
@@ -205,6 +210,8 @@ def _conversion(  # noqa: C901  one case a type
             # JDBC reads the value of a CHAR of PostgreSQL with all its spaces.
             filled = length if name == "postgresql" else None
             return (None if pads else str), lambda v: _short_text(v, length, pads, filled)
+        case types.String() if name in MYSQL:
+            return str, lambda v: _uncut(v, found)
         case postgresql.ARRAY():
             return None, array_conversion(
                 _conversion(found.item_type, dialect, zone)[1], found.item_type
@@ -270,7 +277,7 @@ def _datetimes(found: Any, dialect: str, zone: ZoneInfo) -> Convert:
         if value.microsecond % step:
             raise Unfit("a fraction of a second with more digits than the column")
         if dialect == "postgresql" and found.timezone:
-            return value if value.tzinfo is not None else value.replace(tzinfo=zone)
+            return value if value.tzinfo is not None else instant_of(value, zone)
         if value.tzinfo is not None:
             value = value.astimezone(local).replace(tzinfo=None)
             if value.fold:
@@ -305,7 +312,7 @@ def _times(found: Any, dialect: str) -> Convert:
     digits = 6 - round(math.log10(step))
     longer = r"-?\d{2,3}" if dialect in MYSQL else r"\d\d"
     zone = r"([+-]\d\d(:\d\d){0,2})?" if found.timezone else ""
-    form = re.compile(longer + r":\d\d:\d\d(\.(\d{1,6}))?" + zone)
+    form = re.compile(longer + r":\d\d:[0-5]\d(\.(\d{1,6}))?" + zone)
 
     def convert(value: Any) -> Any:
         if isinstance(value, str):
@@ -441,10 +448,11 @@ def _members(value: Any, members: frozenset[str], *, many: bool) -> str:
     """Return a text of members; the database would read another text as a member's number."""
     if not isinstance(value, str):
         raise Unfit("a value that is not a text")
-    if not set(value.split(",") if many and value else [value]) <= members | (
-        {""} if many else set()
-    ):
+    texts = value.split(",") if many and value else [value]
+    if not (set(texts) <= members or (many and not value)):
         raise Unfit("a text that is not one of the column's")
+    if len(set(texts)) < len(texts):
+        raise Unfit("a member twice, of which the column keeps one,")
     return value
 
 
@@ -455,6 +463,14 @@ def _short_text(value: Any, length: int, pads: bool, filled: int | None) -> str:
         raise Unfit(f"a text of more than {length} characters")
     if pads and text.endswith(" ") and len(text) != filled:
         raise Unfit("a text with spaces at the end, which the column does not keep")
+    return text
+
+
+def _uncut(value: Any, found: types.String) -> str:
+    """Return a text; MariaDB cuts spaces at the end of a longer one without an error."""
+    text = text_of(value)
+    if text[-1:] == " " and stored_bytes(text, found) > most_bytes(found):
+        raise Unfit(f"a text of more than {most_bytes(found)} bytes, whose end would be cut,")
     return text
 
 

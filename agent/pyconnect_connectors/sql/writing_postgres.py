@@ -8,9 +8,10 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
+from zoneinfo import ZoneInfo
 
 from sqlalchemy import types
 
@@ -161,6 +162,13 @@ _KEYS = re.compile(
 """Keys of HSTORE, with their values."""
 _CLOCKS = re.compile(r"(\d\d:\d\d(?::\d\d)?(?:\.\d+)?) ?([+-]\d\d|(?!BC|AM|PM)[A-Za-z])?")
 _STRUCTURE = re.compile(r'[\\"(),{}<>\[\]]+')
+
+
+def instant_of(local: datetime, zone: ZoneInfo) -> datetime:
+    instant = local.replace(tzinfo=zone)
+    if instant.astimezone(UTC).astimezone(zone).replace(tzinfo=None) != local:
+        raise Unfit("a local time that clocks leave out")
+    return instant
 
 
 def uncut_text(value: Any, longest_bytes: int) -> str:

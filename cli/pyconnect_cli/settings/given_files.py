@@ -19,6 +19,8 @@ admin = "http://10.0.0.5:8084"    # an agent's admin.listeners
 commands.restart = ["…"]          # of this worker alone
 """
 
+from __future__ import annotations
+
 import string
 import tomllib
 from collections.abc import Iterator, Mapping

@@ -15,15 +15,6 @@ import typer
 
 from pyconnect_cli.app import invoke
 from pyconnect_cli.errors import Interrupted, PreconditionFailed, PyconnectError, UsageError
-from pyconnect_cli.overview.commands import FleetWatcher, Watcher
-from pyconnect_cli.overview.rows import ClusterLook
-from pyconnect_cli.overview.status import ClusterRow
-from pyconnect_cli.errors import (
-    Interrupted,
-    PreconditionFailed,
-    PyconnectError,
-    UsageError,
-)
 from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.render.output import Output, OutputStyle
 from pyconnect_cli.render.styles import displayed
@@ -67,7 +58,6 @@ class ClusterSource:
 
     def __init__(self, session: Session) -> None:
         # Not with the module: the help page and refusals do without them.
-        from pyconnect_cli.overview.commands import Watcher
         from pyconnect_cli.top.state import KnownContext
 
         settings = session.settings

@@ -358,6 +358,45 @@ def test_what_mariadb_would_fill_in_or_not_find(database: Database) -> None:
         assert database.execute("SELECT count(*) FROM narrow") == left
 
 
+def test_what_mariadb_would_cut_without_an_error_is_refused(database: Database) -> None:
+    """Spaces beyond the bytes of a TEXT, and a member of a SET that comes twice, are kept."""
+    database.execute(
+        "CREATE TABLE topic (id int, t tinytext, l tinytext CHARACTER SET latin1,"
+        " u tinytext CHARACTER SET ucs2, x text, s set('a', 'b')) CHARSET utf8mb4",
+        "CREATE TABLE latin (l tinytext) CHARSET latin1",
+    )
+    fit = {
+        "t": ["a".ljust(255), "ü" * 127 + " "],
+        "l": ["ü".ljust(255)],
+        "u": ["a".ljust(127)],
+        "x": ["a".ljust(2**16 - 1)],
+        "s": ["a,b", ""],
+    }
+    cut = {
+        "t": ["a".ljust(256), "ü" * 127 + "  "],
+        "l": ["ü".ljust(256)],
+        "u": ["a".ljust(128)],
+        "x": ["a".ljust(2**16)],
+        "s": ["a,a", ",a"],
+    }
+    harness = database.sink(reporter := RecordingReporter())
+    for given in (fit, cut):
+        for column, texts in given.items():
+            for text in texts:
+                harness.send({column: text})
+    harness.deliver()
+    harness.stop()
+    kept = database.execute("SELECT t, l, u, x, s FROM topic")
+    found = [text for row in kept for text in row if text is not None]
+    assert found == [text for texts in fit.values() for text in texts]
+    assert len(reporter.reports) == sum(map(len, cut.values()))
+    harness = database.sink(name="latin", table_name_format="latin")
+    harness.send({"l": "ü".ljust(255)})
+    harness.deliver()
+    harness.stop()
+    assert database.execute("SELECT length(l) FROM latin") == [(255,)]
+
+
 def test_a_column_that_changes_under_a_task_is_looked_at_again(database: Database) -> None:
     """The table is reflected again, because a narrower column would round values."""
     database.execute("CREATE TABLE topic (v decimal(10, 2))")

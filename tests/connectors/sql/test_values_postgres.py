@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from time import monotonic
 
 import pytest
 
@@ -325,6 +326,25 @@ def test_a_row_that_breaks_a_deferred_constraint_is_reported(database: Database,
     assert all("foreign key" in str(error) for _, error in reporter.reports)
     assert database.execute("SELECT count(*), min(id) FROM topic") == [(29, 31)]
     assert database.execute("SELECT next_offset FROM pyconnect_offsets") == [(60,)]
+
+
+def test_hundreds_of_rows_that_break_do_not_hold_the_task_up(database: Database) -> None:
+    """Each child waits for the next one, and every second record has no parent at all."""
+    database.execute(
+        "CREATE TABLE topic (id int PRIMARY KEY,"
+        " v int REFERENCES topic DEFERRABLE INITIALLY DEFERRED)"
+    )
+    reporter = RecordingReporter()
+    harness = database.sink(reporter, errors_tolerance="all")
+    lost = set(range(1, 400, 2))
+    for number in range(400):
+        parent = 1000 if number in lost else min(number + 2, 398)
+        harness.send(Struct.of_checked(PARENT, [number, parent]), value_schema=PARENT)
+    begin_s = monotonic()
+    harness.deliver()
+    assert monotonic() - begin_s < 60
+    assert {record.kafka_offset for record, _ in reporter.reports} == lost
+    assert database.execute("SELECT count(*) FROM topic") == [(200,)]
 
 
 @cases(

@@ -87,6 +87,23 @@ def test_the_second_of_two_equal_local_times_is_refused() -> None:
         written(types.DateTime(), POSTGRES, datetime(2024, 10, 27, 1, 30, tzinfo=UTC))
 
 
+def test_a_local_time_that_clocks_leave_out_is_no_instant() -> None:
+    """The hour that daylight saving leaves out has no instant; those beside it have."""
+    column = types.DateTime(timezone=True)
+    assert written(column, POSTGRES, "2024-03-31 01:59:59", "2024-10-27 02:30:00")
+    with pytest.raises(UNFIT):
+        written(column, POSTGRES, "2024-03-31 02:30:00")
+
+
+@cases("kind", types.Time(), types.DateTime(), ids=lambda kind: type(kind).__name__)
+def test_a_sixtieth_second_is_refused(kind: types.TypeEngine[Any]) -> None:
+    """PostgreSQL would make the next minute of it."""
+    day = "" if isinstance(kind, types.Time) else "2024-06-01 "
+    assert written(kind, POSTGRES, f"{day}10:00:59")
+    with pytest.raises(UNFIT):
+        written(kind, POSTGRES, f"{day}10:00:60")
+
+
 @cases(
     "text",
     "2024-06-01T10:00:00.1234567",
