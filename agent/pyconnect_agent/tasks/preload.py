@@ -5,6 +5,8 @@ The module leaves no thread and no client behind: a fork would break them.
 
 import encodings.idna
 
+import regex
+
 from pyconnect_agent.builtin.connectors import file_stream
 from pyconnect_agent.builtin.converters import base, json
 from pyconnect_agent.core.config.worker_config import DistributedConfig
@@ -18,6 +20,7 @@ __all__ = [
     "file_stream",
     "host",
     "json",
+    "regex",  # of topics.regex, of routers and of predicates
 ]
 
 configure_logging()

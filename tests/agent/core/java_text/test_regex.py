@@ -1,6 +1,8 @@
 """Java's regular expressions mean the same after translation."""
 
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -80,3 +82,19 @@ def test_errors_show_the_place_as_in_java() -> None:
         re.error, match=re.escape("Dangling meta character '*' near index 0\n*a\n^")
     ):
         compile_java_regex("*a")
+
+
+def test_only_children_load_the_library() -> None:
+    """A worker has no use for it; the children share that of their fork server."""
+    script = (
+        "import sys; import pyconnect_agent.worker.lifecycle; print('regex' in sys.modules);"
+        "import pyconnect_agent.tasks.preload; print('regex' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": ":".join(sys.path)},
+    )
+    assert done.stdout.split() == ["False", "True"]
