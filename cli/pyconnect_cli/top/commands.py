@@ -58,6 +58,7 @@ class ClusterSource:
 
     def __init__(self, session: Session) -> None:
         # Not with the module: the help page and refusals do without them.
+        from pyconnect_cli.overview.commands import Watcher
         from pyconnect_cli.top.state import KnownContext
 
         settings = session.settings
