@@ -221,8 +221,7 @@ REDACTED = f"(?i){HIDDEN_OPTIONS}"
 # A Spark Connect server shows requests as text, where options are entries of a map.
 REDACTED_TEXT = rf'(?i)key: "[^"]*({HIDDEN_OPTIONS})[^"]*"\s+value: "[^"\\]*+(\\.[^"\\]*+)*+"'
 # Adaptive rules that trust the row count of a persisted frame. Spark may take the count before all
-# partitions are stored (SPARK-57547), and then drops rows: findings would be missing without an
-# error.
+# partitions are stored (SPARK-57547), and then drops rows: findings would be lost.
 TRUST_IN_COUNTS = (
     "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation",
     "org.apache.spark.sql.catalyst.optimizer.EliminateLimits",

@@ -66,10 +66,7 @@ LOG = logging.getLogger(__name__)
 
 
 class AtLeastOnceSender:
-    """Sends records and tracks acknowledgements, so that offsets can be committed.
-
-    An offset can be committed when all records up to its own are acknowledged.
-    """
+    """Sends records, and tracks the acknowledged prefix, whose offsets can be committed."""
 
     def __init__(
         self,
@@ -213,13 +210,11 @@ class AtLeastOnceSender:
     ) -> tuple[Sequence[tuple[Sequence[int], SubmittedRun]], Iterable[OnDelivery | None]]:
         """Submit the records by source partition; return the submitted parts and the callbacks.
 
-        A part has the places of a partition's records in the run, and these as submitted. There is
-        one callback for each record.
+        A part: the places of a partition's records in the run, and these as submitted.
         """
         records = run.records
         delivered = partial(self._delivered_in_run, set(run.distinct_topics), records)
-        # A failure's record is needed only for reports and for a task that overrides
-        # `commit_record`.
+        # Only reports and tasks with their own `commit_record` need a failure's record.
         told = self._tolerance.tolerate_all or self._hearing is not None
         parts: list[tuple[Sequence[int], SubmittedRun]] = []
         callbacks: list[OnDelivery | None] = [None] * len(run)
