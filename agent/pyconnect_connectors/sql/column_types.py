@@ -96,13 +96,13 @@ def reflected(connection: Connection, name: str, schema: str | None) -> Table:
             name, MetaData(), schema=schema, autoload_with=connection, listeners=listeners
         )
     default = next((v for k, v in table.kwargs.items() if k.endswith("_default charset")), None)
-    for each in table.columns:
-        if default is not None and getattr(each.type, "charset", "") is None:
-            known = each.type
-            known.charset = default
+    for each in table.columns if default is not None else ():
+        text_type: Any = each.type
+        if getattr(text_type, "charset", "") is None:
+            text_type.charset = default
     if any(isinstance(column.type, postgresql.DOMAIN) for column in table.columns):
-        quoted = connection.dialect.identifier_preparer.format_table(table).replace("%%", "%")
-        for column_name, form in connection.exec_driver_sql(_BASE_TYPES_OF_DOMAINS, (quoted,)):
+        named = regclass(connection, table)
+        for column_name, form in connection.exec_driver_sql(_BASE_TYPES_OF_DOMAINS, named):
             column = table.columns[column_name]
             kind: types.TypeEngine[Any] = column.type
             while isinstance(kind, postgresql.DOMAIN):
@@ -117,6 +117,12 @@ def reflected(connection: Connection, name: str, schema: str | None) -> Table:
             if column is not None and type(column.type) is types.NUMERIC and not is_number:
                 column.type = NumericAffinity()
     return table
+
+
+def regclass(connection: Connection, table: Table) -> tuple[str]:
+    """Return the parameters of a statement that asks for a table of PostgreSQL by its name."""
+    # Percent signs are doubled in a statement, but not in a parameter.
+    return (connection.dialect.identifier_preparer.format_table(table).replace("%%", "%"),)
 
 
 def pragma(

@@ -84,6 +84,8 @@ class ReadColumn:
             # A text that is not UTF-8 would fail the query; a cast would cut a CHAR's spaces.
             raw = sa.func.convert_to(sa.func.format("%s", self.selected), "SQL_ASCII")
             self.selected = sa.case((column.is_not(None), raw))
+            if form.convert is None:
+                form = _Form(form.builder, _unicode, _all_unicode)
         self._convert, self._quick = form.convert, form.quick
 
     @property
@@ -183,8 +185,8 @@ def _form(found: types.TypeEngine[Any], dialect: sa.Dialect, zone: ZoneInfo) -> 
         case postgresql.ARRAY():
             return _Form(SchemaBuilder.string(), _array, may_be_odd=True)
     if dialect.name == "postgresql":
-        # Each was selected as text, which has any encoding in a database of SQL_ASCII.
-        return _Form(SchemaBuilder.string(), _unicode, _all_unicode)
+        # Each was selected as text.
+        return _Form(SchemaBuilder.string())
     return _Form(SchemaBuilder.string(), _text_of, _all_of(str))
 
 

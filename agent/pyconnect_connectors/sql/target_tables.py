@@ -15,7 +15,14 @@ from sqlalchemy.schema import CreateColumn
 
 from pyconnect_api import ConnectException, RetriableException, Schema
 from pyconnect_connectors.connectors import GUARANTEE
-from pyconnect_connectors.sql.column_types import MYSQL, column_type, is_unknown, pragma, reflected
+from pyconnect_connectors.sql.column_types import (
+    MYSQL,
+    column_type,
+    is_unknown,
+    pragma,
+    reflected,
+    regclass,
+)
 from pyconnect_connectors.sql.database import create_once
 from pyconnect_connectors.sql.settings import (
     AUTO_CREATE,
@@ -60,7 +67,7 @@ def folding_columns(
             n: collation for n, collation in found.items() if not _TELLS_APART.fullmatch(collation)
         }
     if connection.dialect.name == "postgresql":
-        described = connection.exec_driver_sql(_POSTGRES_COLLATIONS, _regclass(connection, table))
+        described = connection.exec_driver_sql(_POSTGRES_COLLATIONS, regclass(connection, table))
         found = {column.name: "citext" for column in texts if isinstance(column.type, CITEXT)}
         return found | {n: collation for n, collation in described if n in wanted}
     if connection.dialect.name == "sqlite":
@@ -71,12 +78,6 @@ def folding_columns(
             if index["unique"] and part["name"] in wanted and part["coll"] != "BINARY"
         }
     return {}
-
-
-def _regclass(connection: Connection, table: Table) -> tuple[str]:
-    """Return the parameters of a statement that asks for a table of PostgreSQL by its name."""
-    # Percent signs are doubled in a statement, but not in a parameter.
-    return (connection.dialect.identifier_preparer.format_table(table).replace("%%", "%"),)
 
 
 LONGEST_NAME_BYTES = 63
@@ -145,7 +146,7 @@ class TargetTables:
         schema, name = table_name(self._settings.table_format, topic)
         match connection.dialect.name:
             case "postgresql":
-                named = _regclass(connection, Table(name, MetaData(), schema=schema))
+                named = regclass(connection, Table(name, MetaData(), schema=schema))
                 found = connection.exec_driver_sql(_POSTGRES_FORM, named)
             case "mysql" | "mariadb":
                 found = connection.exec_driver_sql(_MYSQL_FORM, (schema, name))
@@ -234,7 +235,7 @@ def found_table(connection: Connection, settings: SinkSettings, topic: str) -> T
     exists = inspect(connection).has_table(name, schema=schema)
     table = reflected(connection, name, schema) if exists else None
     if table is not None and connection.dialect.name == "postgresql":
-        named = _regclass(connection, table)
+        named = regclass(connection, table)
         table.info["copied"] = connection.exec_driver_sql(_POSTGRES_COPIED, named).scalar()
         unknown = [c.name for c in table.columns if is_unknown(c.type)]
         found = connection.exec_driver_sql(_POSTGRES_UNKNOWN, (*named, unknown)) if unknown else ()

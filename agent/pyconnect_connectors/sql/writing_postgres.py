@@ -250,14 +250,13 @@ def interval_conversion(precision: int | None, fields: str | None) -> Convert:
     def convert(value: Any) -> str:
         if not isinstance(value, str):
             raise Unfit("a value that is not a text, and so has no unit,")
-        text = text_of(value)
-        if any(len(d) > (6 if precision is None else precision) for d in _DECIMALS.findall(text)):
+        if any(len(d) > (6 if precision is None else precision) for d in _DECIMALS.findall(value)):
             raise Unfit("a fraction of a second with more digits than the column")
-        if _PART_OF_YEAR.search(text):
+        if _PART_OF_YEAR.search(value):
             raise Unfit("a fraction of a year")
-        if not form.fullmatch(text):
+        if not form.fullmatch(value):
             raise Unfit(f"an interval with parts shorter than a {least}, or of another form,")
-        return text
+        return value
 
     return convert
 
