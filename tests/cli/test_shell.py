@@ -1,5 +1,6 @@
 """Start-up time, help texts, and corrections of mistyped commands."""
 
+import os
 import re
 import resource
 import shlex
@@ -17,6 +18,7 @@ from pyconnect_cli.parsing.help_page import EXAMPLES, first_screen
 from pyconnect_cli.parsing.nouns import NOUNS, meant_line, near_verbs
 from tests.cli.conftest import Run, every_command
 from tests.support.cases import cases
+from tests.support.commands.processes import run_python
 from tests.support.fakes.connect_server import FakeConnect
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -154,10 +156,10 @@ from pyconnect_cli.app import run
 code = run(["connectors", "get", "orders"], {"PYCONNECT_URL": "http://127.0.0.1:9"})
 print(int(code), [name for name in sys.modules if name.startswith("pyconnect_cli.connectors.")])
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], check=True, capture_output=True, text=True, cwd=ROOT / "cli"
+    done = run_python(["-c", script], os.environ)
+    assert (done.returncode, done.stdout) == (0, "7 ['pyconnect_cli.connectors.show']\n"), (
+        done.stderr
     )
-    assert done.stdout == "7 ['pyconnect_cli.connectors.show']\n", done.stderr
 
 
 @cases(
@@ -172,10 +174,8 @@ import sys
 import {module}
 print({slow!r} in sys.modules, "ssl" in sys.modules, "concurrent.futures" in sys.modules)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], check=True, capture_output=True, text=True, cwd=ROOT / "cli"
-    )
-    assert done.stdout == "False False False\n", done.stderr
+    done = run_python(["-c", script], os.environ)
+    assert (done.returncode, done.stdout) == (0, "False False False\n"), done.stderr
 
 
 def test_the_words_of_the_tab_key_are_those_of_the_commands() -> None:
@@ -196,10 +196,8 @@ for noun in NOUNS:
 code = run(["offsets", "get", "orders"], {"PYCONNECT_URL": "http://127.0.0.1:9"})
 print(int(code), [name for name in sys.modules if name.partition(".")[0] == "rich"])
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], check=True, capture_output=True, text=True, cwd=ROOT / "cli"
-    )
-    assert done.stdout == "7 []\n", done.stderr
+    done = run_python(["-c", script], os.environ)
+    assert (done.returncode, done.stdout) == (0, "7 []\n"), done.stderr
 
 
 @cases(

@@ -1,8 +1,6 @@
 """LakeSource and LakeSink, audited from their configuration while they run."""
 
-import contextlib
 import json
-from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -50,12 +48,6 @@ def printed_spec(command: Pyconnect, job: str, name: str) -> dict[str, Any]:
     assert ended.code == 0, ended.err
     spec: dict[str, Any] = json.loads(ended.out)
     return spec
-
-
-@pytest.fixture
-def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
-    with contextlib.closing(Agents(kafka_broker.bootstrap_servers, tmp_path)) as found:
-        yield found
 
 
 def test_files_agree_with_the_topic_between_them(

@@ -1,20 +1,18 @@
 """Faults of offsets and of their writers in Connect's internal topics, on a real broker."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pyconnect_reconcile.findings import Verdict
-from tests.support.agents.agent import Agents, append_lines, closing, source_config
+from tests.support.agents.agent import Agents, append_lines, source_config
 from tests.support.audits.audits import Audit
 from tests.support.audits.seeding import Record, Seed, seed_topic
 from tests.support.audits.sequences import Sequences
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.servers.cluster import cluster_of
-from tests.support.servers.kafka import SharedBroker
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
@@ -188,11 +186,6 @@ def test_an_empty_offsets_topic_proves_nothing(audit: Audit, worker: Seed) -> No
 
 WAIT_S = 150
 LINES = 30
-
-
-@pytest.fixture
-def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
-    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path))
 
 
 def internal_topics() -> dict[str, str]:

@@ -1,7 +1,6 @@
 """Sinks of other projects, found by their configuration, with faults from their issue reports."""
 
 import base64
-import contextlib
 import gzip
 import json
 from collections.abc import Callable, Iterator
@@ -70,12 +69,6 @@ ROWS = [
 def enveloped(rows: list[dict[str, Any]]) -> list[bytes]:
     schema = {"type": "struct", "optional": False, "fields": FIELDS}
     return [json.dumps({"schema": schema, "payload": row}).encode() for row in rows]
-
-
-@pytest.fixture
-def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
-    with contextlib.closing(Agents(kafka_broker.bootstrap_servers, tmp_path)) as found:
-        yield found
 
 
 def test_a_table_of_debeziums_sink_agrees_until_a_row_is_lost_changed_or_doubled(

@@ -4,9 +4,8 @@ import contextvars
 import io
 import json
 import logging
+import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +20,7 @@ from pyconnect_agent.process.logging import (
     configure_logging,
     mask_logs,
 )
+from tests.support.commands.processes import run_python
 
 LOG = logging.getLogger("test.module")
 
@@ -131,14 +131,8 @@ def test_importing_costs_little() -> None:
         "import sys; import pyconnect_agent.process.logging;"
         "print(sorted({'asyncio', 'rich', 'structlog', 'starlette'} & set(sys.modules)))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PYTHONPATH": ":".join(sys.path)},
-    )
-    assert done.stdout.strip() == "[]"
+    done = run_python(["-c", script], os.environ)
+    assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stderr
 
 
 @pytest.mark.parametrize("log_format", LogFormat)

@@ -1,13 +1,13 @@
 """Java's regular expressions mean the same after translation."""
 
+import os
 import re
-import subprocess
-import sys
 
 import pytest
 
 from pyconnect_agent.core.java_text.regex import compile_java_regex
 from tests.support.cases import cases
+from tests.support.commands.processes import run_python
 
 
 @cases(
@@ -90,11 +90,5 @@ def test_only_children_load_the_library() -> None:
         "import sys; import pyconnect_agent.worker.lifecycle; print('regex' in sys.modules);"
         "import pyconnect_agent.tasks.preload; print('regex' in sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PYTHONPATH": ":".join(sys.path)},
-    )
-    assert done.stdout.split() == ["False", "True"]
+    done = run_python(["-c", script], os.environ)
+    assert (done.returncode, done.stdout.split()) == (0, ["False", "True"]), done.stderr
